@@ -10,6 +10,7 @@ using httpretry::Duration;
 using httpretry::Headers;
 using httpretry::kForever;
 using httpretry::parse_http_date;
+using httpretry::parse_rfc3339;
 using httpretry::server_delay;
 using httpretry::ServerDelay;
 using httpretry::ServerDelaySource;
@@ -149,6 +150,32 @@ TEST_CASE("a two-digit year is at most fifty years ahead") {
 TEST_CASE("dates that no clock of ours can hold saturate") {
   CHECK(parse_http_date("Fri, 31 Dec 9999 23:59:59 GMT", epoch(0)) == WallTime::max());
   CHECK(parse_http_date("Mon, 01 Jan 0001 00:00:00 GMT", epoch(0)) == WallTime::min());
+  CHECK(parse_http_date("Fri, 31 Dec 1677 23:59:59 GMT", epoch(0)) == WallTime::min());
+  CHECK(parse_http_date("Wed, 01 Jan 2262 00:00:00 GMT", epoch(0)) == WallTime::max());
+  const WallTime first = std::chrono::sys_days(std::chrono::year(1678) / 1 / 1);
+  CHECK(parse_http_date("Sat, 01 Jan 1678 00:00:00 GMT", epoch(0)) == first);
+  const WallTime end = std::chrono::sys_days(std::chrono::year(2262) / 1 / 1);
+  CHECK(parse_http_date("Tue, 31 Dec 2261 23:59:59 GMT", epoch(0)) == end - 1s);
+}
+
+TEST_CASE("RFC 3339 dates from 1970 to 2199, in any zone and with any fraction of the second") {
+  const WallTime end = std::chrono::sys_days(std::chrono::year(2200) / 1 / 1);
+  CHECK(parse_rfc3339("1970-01-01T00:00:00Z") == epoch(0));
+  CHECK(parse_rfc3339("1970-01-01t23:59:60z") == epoch(86400));
+  CHECK(parse_rfc3339("1970-02-03 04:05:06.5Z") == epoch(2865906) + 500ms);
+  CHECK(parse_rfc3339("1970-01-01T00:00:00.1234567891Z") == epoch(0) + 123456789ns);
+  CHECK(parse_rfc3339("1970-01-01T23:59:00+23:59") == epoch(0));
+  CHECK(parse_rfc3339("1970-01-01T00:00:00-01:15") == epoch(4500));
+  CHECK(parse_rfc3339("2199-12-31T23:59:59Z") == end - 1s);
+  for (const auto* text :
+       {"", "1970-01-01T00:00:00", "1969-12-31T23:59:59Z", "2200-01-01T00:00:00Z",
+        "1970-01-01T24:00:00Z", "1970-01-01T00:60:00Z", "1970-01-01T00:00:61Z",
+        "1970-02-29T00:00:00Z", "1970-01-01_00:00:00Z", "1970-01-01T00:00:00.Z",
+        "1970-01-01T00:00:00.5", "1970-01-01T00:00:00+1:00", "1970-01-01T00:00:00+24:00",
+        "1970-01-01T00:00:00Zx", "1970-01-01T00:00:00x"}) {
+    CAPTURE(std::string(text));
+    CHECK_FALSE(parse_rfc3339(text).has_value());
+  }
 }
 
 // go-retryablehttp, urllib3, openai-python and ky test these.
@@ -271,6 +298,11 @@ TEST_CASE("a date is read against the response's own clock, unless that is a day
   CHECK(wait(headers, date + 5h) == 30s);
   CHECK(wait(headers, date - 48h) == 48h);
   CHECK(wait(headers, date + 48h) == 0s);
+  const auto clock_of_server = date - 30s;
+  CHECK(wait(headers, clock_of_server - 24h) == 30s);
+  CHECK(wait(headers, clock_of_server - 24h - 1ns) == 24h + 31s);
+  CHECK(wait(headers, clock_of_server + 24h) == 30s);
+  CHECK(wait(headers, clock_of_server + 24h + 1ns) == 0s);
   CHECK(wait(Headers{{"Date", "yesterday"}, {"Retry-After", "Sun, 06 Nov 1994 08:49:37 GMT"}},
              date - 10s) == 10s);
 }
