@@ -115,6 +115,74 @@ TEST_CASE("a policy that makes no sense is refused, with what is wrong") {
          p.guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
        },
        "breaker.when_open Wait needs a circuit, and Share has none"},
+      {[](auto& p) { p.guards.pause.max = 0s; },
+       "pause.max must be greater than 0; kForever means no limit"},
+      {[](auto& p) { p.guards.rate = RatePolicy::of_requests(0, 1s); },
+       "rate.requests (0) is out of range: 1 to 1e+09"},
+      {[](auto& p) { p.guards.rate.emplace().burst = 0; },
+       "rate.burst (0) is out of range: 1 to 1e+09"},
+      {[](auto& p) { p.guards.rate = RatePolicy::of_requests(1'000, 999ns); },
+       "rate.per is less than a nanosecond for each request"},
+      {[](auto& p) { p.guards.rate = RatePolicy::of_requests(1, -1ns); }, "rate.per is negative"},
+      {[](auto& p) { p.guards.rate.emplace().max_wait = -1ns; }, "rate.max_wait is negative"},
+      {[](auto& p) {
+         auto& further = p.guards.rate.emplace().further.emplace_back();
+         further.scope = GuardScope::Policy;
+       },
+       "rate.further has a limit with another scope"},
+      {[](auto& p) { p.guards.rate.emplace().further.emplace_back().further.emplace_back(); },
+       "rate.further has a limit with further rates of its own"},
+      {[](auto& p) { p.guards.rate.emplace().further.emplace_back().burst = 0; },
+       "rate.burst (0) is out of range: 1 to 1e+09"},
+      {[](auto& p) { p.guards.concurrency.emplace().max = 0; },
+       "concurrency.max (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.guards.concurrency.emplace().queue.max = -1; },
+       "concurrency.queue.max (-1) is out of range: 0 to 2147483647"},
+      {[](auto& p) { p.guards.concurrency.emplace().queue.timeout = 0s; },
+       "concurrency.queue.timeout must be greater than 0; kForever means no limit"},
+      {[](auto& p) { p.guards.concurrency.emplace().queue.order = ConcurrencyPolicy::Order::Lifo; },
+       "concurrency.queue.order Lifo needs a queue.timeout"},
+      {[](auto& p) {
+         p.guards.concurrency.emplace().kind = ConcurrencyPolicy::Kind::Aimd;
+         p.guards.concurrency->min = 0;
+       },
+       "concurrency.min (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) {
+         p.guards.concurrency.emplace().kind = ConcurrencyPolicy::Kind::Aimd;
+         p.guards.concurrency->backoff_ratio = 0;
+       },
+       "concurrency.backoff_ratio (0) is out of range: 0.001 to 1"},
+      {[](auto& p) {
+         p.guards.concurrency.emplace().kind = ConcurrencyPolicy::Kind::Aimd;
+         p.guards.concurrency->max = 7;
+         p.guards.concurrency->min = 8;
+       },
+       "concurrency.min is greater than its max"},
+      {[](auto& p) { p.guards.breaker.emplace().failure_ratio = 0; },
+       "breaker.failure_ratio (0) is out of range: 0.001 to 1"},
+      {[](auto& p) { p.guards.breaker.emplace().min_requests = 0; },
+       "breaker.min_requests (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.guards.breaker.emplace().failures = -1; },
+       "breaker.failures (-1) is out of range: 0 to 2147483647"},
+      {[](auto& p) { p.guards.breaker.emplace().kind = BreakerPolicy::Kind::Consecutive; },
+       "breaker.failures (0) is out of range: 1 to 2147483647"},
+      {[](auto& p) { p.guards.breaker.emplace().slow_ratio = 1.5; },
+       "breaker.slow_ratio (1.5) is out of range: 0.001 to 1"},
+      {[](auto& p) { p.guards.breaker.emplace().k = 0.5; },
+       "breaker.k (0.5) is out of range: 1 to 1000"},
+      {[](auto& p) { p.guards.breaker.emplace().probes = 0; },
+       "breaker.probes (0) is out of range: 1 to 1000"},
+      {[](auto& p) { p.guards.breaker.emplace().slow_after = 0s; },
+       "breaker.slow_after must be greater than 0; kForever means no limit"},
+      {[](auto& p) { p.guards.breaker.emplace().probe_timeout = -1ns; },
+       "breaker.probe_timeout is negative"},
+      {[](auto& p) { p.guards.breaker.emplace().open_for.initial = -1s; },
+       "breaker.open_for.initial is negative"},
+      {[](auto& p) {
+         p.attempt_timeout = 10s;
+         p.guards.breaker.emplace().probe_timeout = 10s - 1ns;
+       },
+       "breaker.probe_timeout is less than attempt_timeout"},
       {[](auto& p) { p.hedge.emplace().after = -1s; }, "hedge.after is negative"},
       {[](auto& p) { p.hedge.emplace().quantile = 0.4; },
        "hedge.quantile must be 0, or from 0.5 to 0.999"},
@@ -154,6 +222,38 @@ TEST_CASE("what may be left out, or be without a limit, is no mistake") {
   policy.max_elapsed_time = 1s;
   policy.attempt_timeout = kForever;
   policy.max_attempts.reset();
+  CHECK_NOTHROW(check(policy));
+}
+
+TEST_CASE("guards may have any number up to their limits") {
+  RetryPolicy policy;
+  auto& guards = policy.guards;
+  guards.rate = RatePolicy::of_requests(1'000'000'000, 1s);
+  guards.rate->burst = 1'000'000'000;
+  guards.rate->further = {RatePolicy::of_requests(1, 1ns), RatePolicy::of_cost(1'000, 1'000ns)};
+  auto& concurrency = guards.concurrency.emplace();
+  concurrency.kind = ConcurrencyPolicy::Kind::Aimd;
+  concurrency.max = concurrency.min = 1;
+  concurrency.backoff_ratio = 1;
+  concurrency.queue.max = 0;
+  concurrency.queue.order = ConcurrencyPolicy::Order::Lifo;
+  concurrency.queue.timeout = 1ns;
+  auto& breaker = guards.breaker.emplace();
+  breaker.failure_ratio = breaker.slow_ratio = 0.001;
+  breaker.min_requests = 1;
+  breaker.slow_after = 1ns;
+  breaker.window = breaker.share_window = 100ms;
+  policy.attempt_timeout = breaker.probe_timeout = 10s;
+  for (const int least_or_most : {1, 1000}) {
+    breaker.k = least_or_most;
+    breaker.probes = least_or_most;
+    CHECK_NOTHROW(check(policy));
+  }
+  breaker.kind = BreakerPolicy::Kind::Consecutive;
+  breaker.failures = 1;
+  CHECK_NOTHROW(check(policy));
+  breaker.kind = BreakerPolicy::Kind::Share;  // which has no probes
+  breaker.probe_timeout = 0s;
   CHECK_NOTHROW(check(policy));
 }
 
