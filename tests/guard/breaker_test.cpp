@@ -155,6 +155,25 @@ TEST_CASE("it stays open longer from time to time, and shorter after quiet windo
   CHECK(seconds.back() == 120);
 }
 
+TEST_CASE("a decorrelated time to stay open grows from the one before, within a row only") {
+  auto model = consecutive(1);
+  model.policy.open_for.kind = Backoff::Kind::Decorrelated;
+  model.policy.open_for.initial = 1s;
+  model.policy.open_for.multiplier = 3;
+  std::vector<std::int64_t> ms;
+  const auto fail = [&] {
+    model.send("f");
+    ms.push_back((model.breaker.until() - model.now) / 1ms);
+    model.now = model.breaker.until();
+  };
+  for (int times = 0; times < 3; ++times) fail();
+  model.send("g");
+  model.now += 3 * model.policy.window;
+  fail();  // the first of a new row
+  fail();
+  CHECK(ms == std::vector<std::int64_t>{2000, 3500, 5750, 2000, 3500});
+}
+
 TEST_CASE("a delay that the server asks for keeps it open") {
   auto model = consecutive(1);
   model.vote(model.ask(), true, 20s);
