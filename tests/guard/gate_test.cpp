@@ -327,6 +327,51 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
   CHECK(seen[1].sent == 5100ms);
   CHECK(seen[2].sent == 5200ms);  // the probe has closed it
   CHECK(seen[3].refused == QueuedBy::Circuit);
+
+  // Those that have waited go out as after a pause: one, two, four.
+  GateModel many;
+  auto waiting = sends_of(policy, 9);
+  waiting[0].fails = true;
+  for (std::size_t index = 1; index < waiting.size(); ++index) waiting[index].at = 200ms;
+  std::map<Duration, int> rounds;
+  for (const auto time : times(many.run(waiting))) ++rounds[time];
+  CHECK(rounds ==
+        std::map<Duration, int>{{0ms, 1}, {5100ms, 1}, {5200ms, 1}, {5300ms, 2}, {5400ms, 4}});
+}
+
+TEST_CASE("what a send changes lets out or refuses the sends that wait at another gate") {
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    add_breaker(guards, 1);
+  });
+  const auto state = local_state();
+  Gate one{state};
+  Gate other{state};
+  Sender sender;
+  sender.policy = policy;
+  sender.host = "https://a";
+  const Time now{1h};
+  using Status = Gate::Turn::Status;
+  Gate::Turn first(one, sender, now);
+  const Gate::Turn second(other, sender, now);
+  Gate::Turn third(one, sender, now);
+  const Gate::Turn fourth(other, sender, now);
+  CHECK(first.status() == Status::Granted);
+  CHECK(second.status() == Status::Waiting);
+  CHECK(third.status() == Status::Waiting);
+  first.end({}, now, 0.5);  // its own gate comes first
+  CHECK(third.status() == Status::Granted);
+  CHECK(second.status() == Status::Waiting);
+  third.end({}, now, 0.5);
+  CHECK(second.status() == Status::Granted);
+  CHECK(fourth.status() == Status::Waiting);
+  const Gate::Turn fifth(one, sender, now);
+  CHECK(fifth.status() == Status::Waiting);
+  CHECK(state->open_circuit("breaker https://a", now + 1h, now));
+  for (const auto* turn : {&fourth, &fifth}) {
+    CHECK(turn->status() == Status::Refused);
+    CHECK(turn->why().by == QueuedBy::Circuit);
+  }
 }
 
 TEST_CASE("a breaker of the kind share is never open, so no send waits for it") {
@@ -472,6 +517,7 @@ PolicyPtr requests_and_tokens() {
     guards.rate->burst = 2;
     guards.rate->further = {RatePolicy::of_cost(600, 1min)};
     guards.rate->scope = guards.rate->further[0].scope = GuardScope::Policy;
+    add_slots(guards, 100);  // enough for all sends, and each host has its own
   });
 }
 
