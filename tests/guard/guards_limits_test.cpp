@@ -408,6 +408,23 @@ TEST_CASE("pause: the longest that the policy allows, and none for who does not 
   bounded.call();
   CHECK(bounded.heard->lines == Lines{"pause 3s retry-after"});
 
+  struct Row {
+    std::string blocks;
+    std::string pause;
+  };
+  // A policy that shortens server delays also shortens pauses.
+  for (const auto& row : {Row{R"("server_delay": {"max": "5s", "over_max": "stop"})", "7s"},
+                          Row{R"("server_delay": {"max": "5s", "over_max": "clamp"})", "5s"},
+                          Row{R"("server_delay": {"max": "5s", "over_max": "clamp"},
+                                 "pause": {"max": "3s"})",
+                              "3s"},
+                          Row{R"("server_delay": {"max_over_own": "2s"})", "2s"}}) {
+    World world(with(R"("max_elapsed_time": "1h", )" + row.blocks));
+    throttle_first(world, "Retry-After", "7");
+    world.call();
+    CHECK(world.heard->lines == Lines{"pause " + row.pause + " retry-after"});
+  }
+
   World off(with(R"("pause": "none")"));
   throttle_first(off, "Retry-After", "7");
   off.run_in_turn(2);
@@ -422,6 +439,26 @@ TEST_CASE("pause: the longest that the policy allows, and none for who does not 
   no_hint.server->answer = [](const Request&, int) { return Reply(429); };
   no_hint.run_in_turn(2);
   CHECK(no_hint.sends() == Durations{0s, 0s});
+}
+
+TEST_CASE("pause: a policy without one, or a time without one, records no limits") {
+  const auto state = local_state();
+  World paused(with(R"("max_elapsed_time": "1h")"), state);
+  CHECK_FALSE(paused.call().history().guards);
+  throttle_first(paused, "Retry-After", "7");
+  paused.server->seen.clear();
+  CHECK_FALSE(paused.call().history().guards);  // the response began the pause
+  const auto waited = paused.call();
+  REQUIRE(waited.history().guards);
+  CHECK(waited.history().guards->limits);
+  CHECK(waited.history().attempts.front().queued_by == QueuedBy::Pause);
+
+  throttle_first(paused, "Retry-After", "7");
+  paused.server->seen.clear();
+  paused.call();
+  CHECK_FALSE(state->quiet());
+  World off(with(R"("pause": "none")"), state);
+  CHECK_FALSE(off.call().history().guards);
 }
 
 TEST_CASE("pause: resume: all lets out at once what waits") {
