@@ -111,6 +111,44 @@ TEST_CASE("the end of a pause is a date if it ever comes") {
   CHECK_FALSE(paused_until(kNever));
 }
 
+TEST_CASE("the state of each limit can be read, in the order of their keys, and reset") {
+  auto policy = with_breaker(BreakerPolicy::AppliesTo::All);
+  policy.rate = RatePolicy::of_requests(1, 1s);
+  policy.concurrency.emplace().max = 2;
+  const LimitsModel model(policy);
+  CHECK(model.enter(kNow).held == QueuedBy::Nothing);
+  model.limits->wait(1, 1);
+  model.limits->pause(0, kNow + 5s, kNow);
+  const auto states = model.state->states("", kNow);
+  REQUIRE(states.size() == 4);
+  CHECK(states[0].key == "breaker https://a");
+  CHECK(states[0].circuit == Circuit::Closed);
+  CHECK(states[0].until == kNever);
+  CHECK(states[1].key == "pause https://a");
+  CHECK(states[1].until == kNow + 5s);
+  CHECK_FALSE(states[1].circuit);
+  CHECK(states[2].key == "rate https://a");
+  CHECK(states[2].until == kNow + 1s);
+  CHECK(states[3].key == "slots https://a");
+  CHECK(states[3].in_flight == 1);
+  for (const auto& one : states) CHECK(one.waiting == 1);
+
+  const auto until = [&](const char* key) { return model.state->states(key, kNow).at(0).until; };
+  CHECK(model.state->reset("pause https://a", kNow));
+  CHECK(until("pause") == kNever);
+  CHECK(model.state->reset("rate https://a", kNow));
+  CHECK(until("rate") == Time());
+  CHECK(model.state->open_circuit("breaker https://a", kNow + 9s, kNow));
+  CHECK(until("breaker") == kNow + 9s);
+  CHECK(model.state->reset("breaker https://a", kNow));
+  CHECK(until("breaker") == kNever);
+  CHECK(model.state->reset("slots https://a", kNow));
+  CHECK(model.state->states("slots", kNow).at(0).in_flight == 1);
+  for (const auto* key : {"pause https://b", "rate", "slots https://", "breaker https://a b"}) {
+    CHECK_FALSE(model.state->reset(key, kNow));
+  }
+}
+
 TEST_CASE("a breaker for retries only is not asked for the first attempt") {
   const auto held = [](BreakerPolicy::AppliesTo applies_to, bool is_retry) {
     const LimitsModel model(with_breaker(applies_to));
