@@ -228,6 +228,13 @@ TEST_CASE("breaker: the Retry-After of what opens it counts") {
   };
   world.call();
   CHECK(world.heard->lines == Lines{"open 20s: 1 failure in a row"});
+
+  World longer(with_breaker(kConsecutive));  // not more than server_delay.max, which is a minute
+  longer.server->answer = [](const Request&, int) {
+    return Reply(500).header("Retry-After", "120");
+  };
+  longer.call();
+  CHECK(longer.heard->lines == Lines{"open 1m: 1 failure in a row"});
 }
 
 TEST_CASE("breaker: as linkerd, with jitter, and a 429 to a probe opens it again") {
@@ -361,14 +368,23 @@ TEST_CASE("breaker: what is not the server's fault does not count") {
     world.run_in_turn(3);
     CHECK(world.sends().size() == 3);
   }
-  World stale(with_breaker(kConsecutive));
-  stale.server->answer = [](const Request&, int) {
-    Error error(Errc::Receive, "the connection was idle for too long");
-    error.exchange.stale_connection = true;
-    return Reply(std::move(error), 0s);
+  struct Row {
+    bool stale;  // the connection was idle for too long
+    bool refused;
+    bool opens;
   };
-  stale.run_in_turn(3);
-  CHECK(stale.heard->lines.empty());
+  for (const auto& row :
+       {Row{true, false, false}, Row{false, true, false}, Row{false, false, true}}) {
+    World world(with_breaker(kConsecutive));
+    world.server->answer = [&](const Request&, int) {
+      Error error(Errc::Receive, "the connection was closed");
+      error.exchange.stale_connection = row.stale;
+      error.exchange.refused = row.refused;
+      return Reply(std::move(error), 0s);
+    };
+    world.run_in_turn(3);
+    CHECK(world.heard->lines.empty() != row.opens);
+  }
 }
 
 TEST_CASE("breaker: its state can be read, reset and forced") {

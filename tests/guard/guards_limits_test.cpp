@@ -425,6 +425,11 @@ TEST_CASE("pause: the longest that the policy allows, and none for who does not 
     CHECK(world.heard->lines == Lines{"pause " + row.pause + " retry-after"});
   }
 
+  World no_time(with(R"("max_elapsed_time": "1h")"));
+  throttle_first(no_time, "Retry-After", "0");
+  no_time.call();
+  CHECK(no_time.heard->lines.empty());
+
   World off(with(R"("pause": "none")"));
   throttle_first(off, "Retry-After", "7");
   off.run_in_turn(2);
