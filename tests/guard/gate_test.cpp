@@ -359,6 +359,7 @@ TEST_CASE("what a send changes lets out or refuses the sends that wait at anothe
   CHECK(first.status() == Status::Granted);
   CHECK(second.status() == Status::Waiting);
   CHECK(third.status() == Status::Waiting);
+  for (const auto& one : state->states("", now)) CHECK(one.waiting == 3);
   first.end({}, now, 0.5);  // its own gate comes first
   CHECK(third.status() == Status::Granted);
   CHECK(second.status() == Status::Waiting);
@@ -372,6 +373,26 @@ TEST_CASE("what a send changes lets out or refuses the sends that wait at anothe
     CHECK(turn->status() == Status::Refused);
     CHECK(turn->why().by == QueuedBy::Circuit);
   }
+  for (const auto& one : state->states("", now)) CHECK(one.waiting == 0);
+}
+
+TEST_CASE("a breaker that opens refuses at once who cannot wait for it, also behind one who can") {
+  const auto policy = policy_with([](auto& guards) {
+    add_slots(guards, 1);
+    add_breaker(guards, 1);
+    guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
+  });
+  auto plans = sends_of(policy, 4);
+  plans[0].fails = true;
+  plans[2].limit = 5099ms;
+  plans[3].limit = 5100ms;
+  GateModel model;
+  const auto seen = model.run(plans);
+  CHECK(seen[1].sent == 5100ms);
+  CHECK(seen[2].refused == QueuedBy::Circuit);
+  CHECK(seen[2].ended == 100ms);
+  CHECK(seen[3].ended == 5100ms);  // it could wait so long, but another send is the probe
+  CHECK(seen[3].sent == kForever);
 }
 
 TEST_CASE("a breaker of the kind share is never open, so no send waits for it") {
