@@ -113,6 +113,20 @@ TEST_CASE("a throttle ends by itself") {
   CHECK_FALSE(state.throttled(kStart + 2s));
 }
 
+TEST_CASE("a state is as new 30 s after its last call, unless the server wants fewer requests") {
+  HedgeState state;
+  CHECK(state.idle(kStart));
+  state.begin_call(kStart);
+  CHECK_FALSE(state.idle(kStart + 30s));
+  CHECK(state.idle(kStart + 30s + 1ns));
+  state.throttle(kStart + 1min);
+  CHECK_FALSE(state.idle(kStart + 1min - 1ns));
+  CHECK(state.idle(kStart + 1min));
+  state.begin_call(kStart + 1min);
+  state.reset();
+  CHECK(state.idle(kStart + 1min));
+}
+
 TEST_CASE("quantiles have short names") {
   CHECK(policy::quantile_text(0.95) == "p95");
   CHECK(policy::quantile_text(0.999) == "p99.9");
