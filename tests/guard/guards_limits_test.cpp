@@ -98,6 +98,47 @@ TEST_CASE("rate: retries take tokens, too, and hosts have their own") {
   CHECK(world.sends() == Durations{0s, 0s, 1s});
 }
 
+TEST_CASE("rate: the waits of all attempts of a call add up") {
+  World world(R"({"max_attempts": 3, "budget": "none", "rate": {"limit": "1/s"},
+      "backoff": {"kind": "constant", "interval": "100ms"}})");
+  world.server->answer = [](const Request&, int number) { return Reply(number < 3 ? 503 : 200); };
+  const auto call = world.call();
+  CHECK(world.sends() == Durations{0s, 1s, 2s});
+  REQUIRE(call.history().guards);
+  REQUIRE(call.history().guards->limits);
+  CHECK(call.history().guards->limits->rate_wait == 1800ms);
+}
+
+TEST_CASE("rate: a request that costs more than the burst can never be sent") {
+  const auto sent = [](const RatePolicy& limit, std::uint64_t cost) {
+    RetryPolicy policy;
+    policy.guards.rate = limit;
+    auto network = std::make_shared<ScriptedTransport>();
+    network->say(Response(200));
+    ClientOptions options;
+    options.middlewares = {retry(policy), guards()};
+    options.scheduler = std::make_shared<ManualScheduler>();
+    options.transport = network;
+    auto request = Request::get("http://x/");
+    request.edit_options().cost = cost;
+    const auto outcome = Client(options).send(std::move(request));
+    CHECK(network->requests().size() == (outcome ? 1U : 0U));
+    return outcome ? std::string("sent") : outcome.error().message;
+  };
+  const auto refusal = [](const std::string& cost, const std::string& burst) {
+    return "the request costs " + cost + ", but the rate of http://x allows at most " + burst +
+           " at once (its burst)";
+  };
+  auto limits = RatePolicy::of_cost(10, 1s);
+  CHECK(sent(limits, 10) == "sent");
+  CHECK(sent(limits, 11) == refusal("11", "10"));
+  limits.further = {RatePolicy::of_requests(1, 1s), RatePolicy::of_cost(7, 1s)};
+  CHECK(sent(limits, 7) == "sent");
+  CHECK(sent(limits, 8) == refusal("8", "7"));
+  CHECK(sent(limits, 11) == refusal("11", "10"));
+  CHECK(sent(RatePolicy::of_requests(1, 1s), 1000) == "sent");
+}
+
 TEST_CASE("rate: at most burst and rate in any second") {
   std::mt19937 engine(19);
   std::uniform_int_distribution<int> rates(1, 50), bursts(1, 20), times(0, 5000);
