@@ -212,6 +212,25 @@ TEST_CASE("half-open: probes decide, and none can block it") {
   CHECK(model.state() == Circuit::Closed);
 }
 
+TEST_CASE("half-open: a slow probe has failed") {
+  auto model = consecutive(1);
+  model.policy.slow_after = 1s;
+  for (const auto took : {Duration(1s), Duration(1s + 1ns)}) {
+    model.send("f");
+    model.now = model.breaker.until();
+    CHECK(model.breaker.held_until(model.policy, model.now - 1ns) == model.now);
+    CHECK(model.breaker.held_until(model.policy, model.now) == model.now);
+    const auto probe = model.ask();
+    CHECK(model.breaker.held_until(model.policy, model.now) ==
+          model.now + model.policy.probe_timeout);
+    model.vote(probe, false, 0s, took);
+    CHECK(model.state() == (took == 1s ? Circuit::Closed : Circuit::Open));
+  }
+  CHECK(model.breaker.why_open() == "a probe failed");
+  CHECK(model.breaker.counts(model.now).all == 1);
+  CHECK(model.breaker.counts(model.now).failed() == 1);
+}
+
 TEST_CASE("votes of an older generation do not count") {
   auto model = consecutive(1);
   std::vector<SendGrant> tickets;
@@ -250,6 +269,16 @@ TEST_CASE("share: the fewer sends succeed, the more are refused") {
     model.now += model.policy.share_window;
     CHECK(model.ask(0).votes);
   }
+}
+
+TEST_CASE("it is not as new while it counts sends or failures in a row") {
+  auto good = consecutive(2);
+  good.send("g");
+  CHECK_FALSE(good.breaker.idle(good.now));
+  CHECK(good.breaker.idle(good.now + good.policy.window));
+  auto bad = consecutive(2);
+  bad.send("f");
+  CHECK_FALSE(bad.breaker.idle(bad.now + bad.policy.window));
 }
 
 TEST_CASE("it is as new once it has forgotten") {

@@ -339,6 +339,20 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
         std::map<Duration, int>{{0ms, 1}, {5100ms, 1}, {5200ms, 1}, {5300ms, 2}, {5400ms, 4}});
 }
 
+TEST_CASE("a send that waits for a probe that hangs becomes a probe itself") {
+  const auto policy = policy_with([](auto& guards) {
+    add_breaker(guards, 1);
+    guards.breaker->when_open = BreakerPolicy::WhenOpen::Wait;
+    guards.breaker->probe_timeout = 7s;
+  });
+  auto plans = sends_of(policy, 3);
+  plans[0].fails = true;
+  plans[1].at = plans[2].at = 200ms;
+  plans[1].takes = 100s;
+  GateModel model;
+  CHECK(times(model.run(plans)) == Waits{0ms, 5100ms, 12100ms});
+}
+
 TEST_CASE("what a send changes lets out or refuses the sends that wait at another gate") {
   const auto policy = policy_with([](auto& guards) {
     add_slots(guards, 1);

@@ -55,6 +55,7 @@ TEST_CASE("breaker: of ten calls that fail three are sent") {
   const auto& last = calls.back();
   CHECK(last.code() == Errc::CircuitOpen);
   CHECK_FALSE(last.outcome.error().maybe_sent());
+  CHECK(last.outcome.error().permanent);
   CHECK(last.history().attempts.empty());
   CHECK(last.history().stop_reason == Reason::CircuitOpen);
   CHECK(last.history().retry_at == world.clock->wall_now() + 30s);

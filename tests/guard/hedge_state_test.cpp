@@ -67,6 +67,7 @@ TEST_CASE("a quantile is kept within min and max") {
   HedgeState quick;
   quick.add_sample(200us, kStart);
   CHECK(quick.delay(policy, kStart).after == policy.min);
+  CHECK(source_text(policy, quick.delay(policy, kStart)) == "p50 of 1 samples");
   HedgeState slow;
   slow.add_sample(6s, kStart);
   CHECK(slow.delay(policy, kStart).after == policy.max);
@@ -111,6 +112,8 @@ TEST_CASE("a throttle ends by itself") {
   state.throttle(kStart + 1s);
   CHECK(state.throttled(kStart + 1999ms));
   CHECK_FALSE(state.throttled(kStart + 2s));
+  CHECK(state.facts("hedge https://a", kStart + 1999ms).until == kStart + 2s);
+  CHECK(state.facts("hedge https://a", kStart + 2s).until == kNever);
 }
 
 TEST_CASE("a state is as new 30 s after its last call, unless the server wants fewer requests") {

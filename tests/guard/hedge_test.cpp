@@ -312,6 +312,13 @@ TEST_CASE("too little time is left for a hedge") {
   CHECK(history_of(outcome).hedge_refused == HedgeRefused::Deadline);
 }
 
+TEST_CASE("a call without a limit of its time is hedged") {
+  HedgedCalls calls;
+  calls.policy.max_elapsed_time = kForever;
+  calls.network->say(Response(200), 900ms);
+  CHECK(calls.send()->history.attempts.size() == 2);
+}
+
 TEST_CASE("the retry budget allows a hedge or forbids it, and then costs nothing") {
   HedgedCalls calls;
   calls.policy.budget = thrifty_policy(5).budget;

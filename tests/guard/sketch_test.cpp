@@ -52,5 +52,6 @@ TEST_CASE("what is out of range counts at its end") {
   sketch.add(0s, kStart);
   CHECK(*sketch.quantile(0, kStart) <= 100us);
   sketch.add(1000h, kStart);
-  CHECK(*sketch.quantile(1, kStart) > 50min);
+  CHECK(*sketch.quantile(1, kStart) > 55min);
+  CHECK(*sketch.quantile(1, kStart) < 1h);
 }
