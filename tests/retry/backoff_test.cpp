@@ -74,6 +74,29 @@ void check_uniform(const Backoff& backoff, int retry, Duration previous, Duratio
 
 }  // namespace
 
+TEST_CASE("the shortest and the longest waits are exact") {
+  CHECK(delay(of_kind(Kind::Constant, 1ns), 1, {}, 0.5) == 1ns);
+  CHECK(delay(of_kind(Kind::None, 1s), 1, {}, 0.5) == 0ns);
+  CHECK(delay(exponential(10ms, 2, 2s, Jitter::Full), 1, {}, 0) == 0ns);
+  CHECK(delay(exponential(10ms, 2, 2s, Jitter::Full), 1, {}, 1) == 10ms);
+  auto binary = of_kind(Kind::TruncatedBinary, 0s);
+  binary.max_interval = 8s;
+  binary.steps = 1;
+  CHECK(delay(binary, 1, {}, 0) == 0ns);
+  CHECK(delay(binary, 1, {}, 1) == 8s);
+  binary.steps = 3;
+  CHECK(delay(binary, 1, {}, 1) == 2s);
+  CHECK(delay(binary, 3, {}, 1) == 8s);
+  CHECK(delay(binary, 4, {}, 1) == 8s);
+  auto slots = of_kind(Kind::Slots, 1ns);
+  slots.steps = 0;
+  CHECK(delay(slots, 9, {}, 1) == 0ns);
+  slots.steps = 60;  // more than 2^52 slots cannot be counted
+  CHECK(delay(slots, 0, {}, 1) == 0ns);
+  CHECK(delay(slots, 1, {}, 1) == 1ns);
+  CHECK(delay(slots, 70, {}, 1) == 4'503'599'627'370'495ns);
+}
+
 // AWS, "Error retries and exponential backoff": 2^n * 100 ms, capped.
 TEST_CASE("the AWS General Reference doubles 100 ms up to the cap") {
   const auto backoff = exponential(100ms, 2, 10s, Jitter::None);

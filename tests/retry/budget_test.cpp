@@ -220,6 +220,19 @@ TEST_CASE("grpc: retries while more than half of the tokens are left") {
   CHECK(budget.left(Time()) == 0);
 }
 
+TEST_CASE("grpc: a hedge needs more than half of the tokens, and takes none") {
+  BudgetPolicy policy;
+  policy.kind = BudgetPolicy::Kind::Grpc;
+  policy.capacity = 10'000;
+  Budget budget(policy);
+  BudgetClaim claim;
+  budget.set_balance(5'000, Time());
+  CHECK_FALSE(budget.take_hedge(claim, Time()));
+  budget.set_balance(5'001, Time());
+  CHECK(budget.take_hedge(claim, Time()));
+  CHECK(budget.left(Time()) == 5'001);
+}
+
 // The proposal counts failures, whether another attempt was still allowed or not.
 TEST_CASE(
     "grpc: each failure counts once, the last of a call included, and a canceled call does not") {

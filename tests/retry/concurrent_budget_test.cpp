@@ -29,6 +29,24 @@ std::vector<BudgetClaim> begin(Budget& budget, int calls) {
 
 }  // namespace
 
+TEST_CASE("a hedge that ends frees one place, and the end of the attempt all of them") {
+  Budget budget(concurrent(0, 3));
+  auto call = begin(budget, 1).front();
+  for (int hedges = 1; hedges <= 3; ++hedges) {
+    CHECK(budget.take_hedge(call, Time()));
+    CHECK(budget.extras() == hedges);
+  }
+  CHECK_FALSE(budget.take_hedge(call, Time()));
+  budget.end_hedge(call);
+  CHECK(budget.extras() == 2);
+  budget.give_back_hedge(call, Time());
+  CHECK(budget.extras() == 1);
+  budget.end_attempt(call);
+  CHECK(budget.extras() == 0);
+  budget.end_hedge(call);
+  CHECK(budget.extras() == 0);
+}
+
 TEST_CASE("as many retries are under way as the share of the calls, rounded down, or min") {
   struct Row {
     int calls;
