@@ -182,6 +182,40 @@ TEST_CASE("both sends have the same key, and a 409 to the hedge is the doing of 
   CHECK(calls.sent(1).headers().get("Idempotency-Key") == key);
 }
 
+TEST_CASE("a 409 to the hedge settles the matter if no other send is in flight") {
+  HedgedCalls calls;
+  calls.policy.hedge->methods = {"POST"};
+  calls.policy.idempotency_key = "Idempotency-Key";
+  calls.network->say(Response(503), 300ms).say(Response(409), 200ms);
+  const auto outcome = calls.send(Request::post("http://x/", "{}"));
+  CHECK(outcome->status == 409);
+  REQUIRE(outcome->history.attempts.size() == 2);
+  CHECK(outcome->history.attempts[0].race == Race::Lost);
+  CHECK(outcome->history.attempts[1].race == Race::Won);
+}
+
+TEST_CASE("responses and timeouts are samples, and quick failures are none") {
+  const auto samples = [](const Outcome& outcome) {
+    HedgedCalls calls;
+    calls.policy.max_attempts = 1;
+    calls.network->say(outcome, 10ms);
+    const auto state = local_state();
+    ClientOptions options;
+    options.middlewares = {retry(calls.policy), hedge()};
+    options.scheduler = calls.clock;
+    options.transport = calls.network;
+    options.shared_state = state;
+    CHECK(Client(options).get("http://x/").has_value() == outcome.has_value());
+    return state->states("hedge ", calls.clock->now()).at(0).samples;
+  };
+  for (const auto status : {200, 404}) CHECK(samples(Response(status)) == 1);
+  for (const auto status : {429, 503}) CHECK(samples(Response(status)) == 0);
+  CHECK(samples(error_of(Errc::Timeout)) == 1);
+  for (const auto code : {Errc::Connect, Errc::Receive, Errc::TooLarge}) {
+    CHECK(samples(error_of(code)) == 0);
+  }
+}
+
 TEST_CASE("without a key a 409 settles the matter") {
   HedgedCalls calls;
   calls.network->say(Response(200), 900ms).say(Response(409), 20ms);

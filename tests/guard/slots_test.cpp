@@ -24,7 +24,10 @@ TEST_CASE("a fixed limit") {
   CHECK_FALSE(slots.free(policy, true));
 
   policy.max = 1;
-  CHECK(Slots().free(policy, true));
+  Slots single;
+  CHECK(single.free(policy, true));
+  single.take();
+  CHECK_FALSE(single.free(policy, true));
 }
 
 TEST_CASE("aimd: one more while it is used, a tenth less after a drop") {
