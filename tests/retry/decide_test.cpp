@@ -180,12 +180,16 @@ const Row kRows[] = {
      [](Situation& s) { s.clocks.deadline = s.clocks.now + 8s; }, "retry after 7s"},
     {"a hint past the deadline", "GET", "503; Retry-After: 7",
      [](Situation& s) { s.clocks.deadline = s.clocks.now + 5s; }, "server_delay_too_long"},
+    {"a hint that ends at the deadline", "GET", "503; Retry-After: 7",
+     [](Situation& s) { s.clocks.deadline = s.clocks.now + 7s; }, "server_delay_too_long"},
     {"a hint comes after safety", "POST", "500; Retry-After: 9999", nothing, "unsafe_to_repeat"},
     {"a negative pushback", "GET", "503; grpc-retry-pushback-ms: -1", nothing, "not_retryable"},
 
     // Time.
     {"a wait that ends within the limit", "GET", "503",
      [](Situation& s) { s.clocks.now = s.clocks.started + 59s; }, "retry after 100ms"},
+    {"a wait that ends with the limit", "GET", "503",
+     [](Situation& s) { s.clocks.now = s.clocks.started + 59900ms; }, "retry after 100ms"},
     {"a wait that would end past it is not begun", "GET", "503",
      [](Situation& s) { s.clocks.now = s.clocks.started + 59950ms; }, "elapsed_exhausted"},
     {"a hint past it neither", "GET", "503; Retry-After: 50",
@@ -196,6 +200,12 @@ const Row kRows[] = {
      [](Situation& s) {
        s.policy.elapsed_rule = ElapsedRule::BeforeWait;
        s.clocks.now = s.clocks.started + 59990ms;
+     },
+     "retry after 100ms"},
+    {"before_wait lets a wait begin at the limit", "GET", "503",
+     [](Situation& s) {
+       s.policy.elapsed_rule = ElapsedRule::BeforeWait;
+       s.clocks.now = s.clocks.started + 60s;
      },
      "retry after 100ms"},
     {"before_wait counts what is spent", "GET", "503",
@@ -229,6 +239,14 @@ const Row kRows[] = {
        s.clocks.now = s.clocks.started + 59s;
      },
      "elapsed_exhausted"},
+    {"clip_wait cuts the spread that comes on top of the server's time", "GET",
+     "503; Retry-After: 7",
+     [](Situation& s) {
+       s.policy.elapsed_rule = ElapsedRule::ClipWait;
+       s.policy.server_delay.spread = 0.5;
+       s.clocks.now = s.clocks.started + 53s;
+     },
+     "retry after 7s"},
     {"clip_wait counts the part of the server's time that is obeyed", "GET",
      "503; Retry-After: 120",
      [](Situation& s) {
