@@ -174,6 +174,8 @@ TEST_CASE("a proxy that refuses to connect us is heard, and the origin saw nothi
                                           {403, Class::Permanent},
                                           {404, Class::Permanent},
                                           {429, Class::Throttle},
+                                          {430, Class::Permanent},
+                                          {505, Class::Permanent},
                                           {502, Class::Transport},
                                           {503, Class::Transport},
                                           {504, Class::Transport}}) {
@@ -193,6 +195,93 @@ TEST_CASE("a proxy that refuses to connect us is heard, and the origin saw nothi
   busy.headers.add("Retry-After", "9");
   CHECK(classified(busy).cls == Class::Throttle);
   CHECK(classified(busy).server_delay->delay == 9s);
+}
+
+TEST_CASE("an error after the headers of a response has their status and their delay") {
+  Error error(Errc::Receive);
+  error.exchange.sent = Sent::Answered;
+  error.headers.add("Retry-After", "9");
+  for (const auto status : {429, 503}) {
+    error.status = status;
+    const auto result = classified(error);
+    CHECK(result.cls == Class::Transport);
+    CHECK(to_string(result.rule) == "transport: receive");
+    CHECK(result.status == status);
+    CHECK(result.sent == Sent::Answered);
+    REQUIRE(result.server_delay);
+    CHECK(result.server_delay->delay == 9s);
+    CHECK(result.refused_for_sure);
+  }
+  for (const auto status : {200, 430, 504}) {
+    error.status = status;
+    CHECK_FALSE(classified(error).server_delay);
+    CHECK_FALSE(classified(error).refused);
+  }
+  error.headers = Headers();
+  error.status = 429;
+  CHECK(classified(error).refused);
+  CHECK_FALSE(classified(error).refused_for_sure);
+}
+
+TEST_CASE("a retry needs a new connection if the old one broke") {
+  for (const auto code : {Errc::Send, Errc::Receive, Errc::Protocol}) {
+    CHECK(classified(Error(code)).fresh_connection);
+  }
+  for (const auto code : {Errc::Resolve, Errc::Connect, Errc::Tls, Errc::Timeout}) {
+    CHECK_FALSE(classified(Error(code)).fresh_connection);
+    CHECK_FALSE(classified(Error(code)).once);
+  }
+  for (const auto status : {422, 429, 503}) {
+    CHECK_FALSE(classified(answer(status)).fresh_connection);
+  }
+}
+
+TEST_CASE("a throttle by its status is refused work if it is a 4xx") {
+  RetryPolicy policy;
+  policy.retry_on.throttle_statuses.add(400, 599);
+  for (const auto status : {400, 499}) CHECK(classified(answer(status), policy).refused);
+  for (const auto status : {500, 501, 599}) {
+    CHECK_FALSE(classified(answer(status), policy).refused);
+  }
+}
+
+TEST_CASE("a failure whose body is cut off is no success, whatever a rule says") {
+  ErrorRule rule;
+  rule.source = ErrorRule::Source::Header;
+  rule.selector = "X-Verdict";
+  rule.as = Class::Success;
+  auto policy = with_rule(rule);
+  for (const auto status : {400, 500}) {
+    auto response = answer(status, {{"X-Verdict", "fine"}});
+    CHECK(classified(response, policy).cls == Class::Success);
+    response.incomplete = true;
+    CHECK(classified(response, policy).cls == Class::Transport);
+    CHECK(to_string(classified(response, policy).rule) == "transport: partial");
+  }
+  auto moved = answer(399);
+  moved.incomplete = true;
+  CHECK(classified(moved, policy).cls == Class::Success);
+  auto failure = answer(404);
+  failure.incomplete = true;
+  CHECK(to_string(classified(failure, policy).rule) == "status 404");
+  policy.retry_on.transport = 0;
+  auto cut = answer(500, {{"X-Verdict", "fine"}});
+  cut.incomplete = true;
+  CHECK(classified(cut, policy).cls == Class::Permanent);
+}
+
+TEST_CASE("an outcome for which a retry is requested is transient if it was final") {
+  for (const auto status : {200, 404}) {
+    auto response = answer(status);
+    response.exchange.retry_requested = true;
+    CHECK(classified(response).cls == Class::Transient);
+    CHECK(to_string(classified(response).rule) == "retry_if");
+  }
+  for (const auto status : {429, 503}) {
+    auto response = answer(status);
+    response.exchange.retry_requested = true;
+    CHECK(to_string(classified(response).rule) == "status " + std::to_string(status));
+  }
 }
 
 TEST_CASE("a refused stream is refused work") {

@@ -216,6 +216,52 @@ TEST_CASE("the bodies of good responses are read only where a rule needs them") 
   }
 }
 
+TEST_CASE("which types of bodies the rules for XML and JSON read") {
+  const auto reads = [](const ErrorRule& rule, int status, const Headers& headers) {
+    RetryOn retry_on;
+    retry_on.error_codes = {rule};
+    return policy::must_read_body(retry_on, status, headers);
+  };
+  const auto type = [](const char* value) { return Headers{{"Content-Type", value}}; };
+  const ErrorRule aws(ErrorRule::Family::Aws);
+  for (const auto* xml : {"application/xml", "text/xml; charset=utf-8", "Application/Atom+XML"}) {
+    CHECK(reads(aws, 200, type(xml)));
+    CHECK_FALSE(reads(aws, 201, type(xml)));
+  }
+  const auto* document = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+  for (const auto* other : {document, "application/json", "text/plain", ""}) {
+    CHECK_FALSE(reads(aws, 200, type(other)));
+  }
+
+  ErrorRule custom;
+  custom.selector = "/code";
+  for (const auto* json : {"application/json", "application/problem+json; a=b", ""}) {
+    CHECK(reads(custom, 200, type(json)));
+  }
+  CHECK_FALSE(reads(custom, 200, type("text/xml")));
+  custom.source = ErrorRule::Source::Xml;
+  for (const auto* xml : {"text/xml", ""}) CHECK(reads(custom, 200, type(xml)));
+  CHECK_FALSE(reads(custom, 200, type("application/json")));
+  custom.status = StatusSet{201};
+  CHECK(reads(custom, 201, type("text/xml")));
+  CHECK_FALSE(reads(custom, 200, type("text/xml")));
+  custom.source = ErrorRule::Source::Header;
+  custom.selector = "X-Verdict";
+  CHECK(reads(custom, 201, {{"x-verdict", "any"}}));
+  CHECK_FALSE(reads(custom, 201, type("text/xml")));
+  CHECK_FALSE(reads(custom, 200, {{"x-verdict", "any"}}));
+  for (const auto status : {408, 429, 503}) CHECK(reads(custom, status, {}));  // no success
+
+  RetryOn polls;
+  polls.error_codes.clear();
+  polls.pending.emplace().statuses = {202};
+  CHECK(policy::must_read_body(polls, 202, type("text/plain")));
+  CHECK_FALSE(policy::must_read_body(polls, 200, type("application/json")));
+  polls.pending->json = "/status";
+  CHECK(policy::must_read_body(polls, 202, type("application/json")));
+  CHECK_FALSE(policy::must_read_body(polls, 202, type("text/plain")));
+}
+
 // googleQuotaErrors.ts of gemini-cli. The bodies are those of the Gemini API.
 TEST_CASE("a quota of a day at Google is final, whatever else the body says") {
   struct Row {
