@@ -47,6 +47,7 @@ TEST_CASE("nothing goes out in a pause; then one, two, four and so on") {
   for (const std::size_t sends : {1U, 2U, 4U, 8U}) {
     CHECK(round(pause, End::Responded, now) == sends);
   }
+  CHECK_FALSE(pause.idle(now));
   pause.end_ramp();
   CHECK(pause.enter(policy, now) == 0);
   CHECK(pause.idle(now));
@@ -63,6 +64,9 @@ TEST_CASE("a ramp that nobody waits for is there for the first send, for 5 s") {
   CHECK(pause.ramp_used(kStart + 2s));
   pause.begin(kStart + 3s);
   CHECK_FALSE(pause.ramp_used(kStart + 3s));
+  CHECK(pause.enter(policy, kStart + 3s) != 0);
+  CHECK(pause.ramp_used(kStart + 3s));
+  CHECK_FALSE(pause.ramp_used(kStart + 3s - 1ns));
 }
 
 TEST_CASE("a send that gets no response makes no room, and keeps its place for 5 s at most") {
@@ -92,10 +96,27 @@ TEST_CASE("where sends fail, half of them are tried, and then one more a round")
   CHECK(before.size() == 11);
   leave(pause, before[0], End::Failed);
   CHECK(send_all(pause).empty());
-  for (std::size_t i = 1; i < 8; ++i) leave(pause, before[i], End::Failed);
+  for (std::size_t i = 1; i < 7; ++i) leave(pause, before[i], End::Failed);
+  leave(pause, before.back(), End::Failed);
   CHECK(send_all(pause).size() == 2);  // five may be under way, and three are
   pause.begin(kStart);
   for (const std::size_t sends : {1U, 2U, 4U}) CHECK(round(pause, End::Responded) == sends);
+}
+
+TEST_CASE("after a failure, as many responses as sends may be in flight let one more out") {
+  Pause pause;
+  pause.begin(kStart);
+  for (const std::size_t sends : {1U, 2U, 4U}) CHECK(round(pause, End::Responded) == sends);
+  CHECK(round(pause, End::Failed) == 8);
+  for (const std::size_t width : {4U, 5U, 6U}) {
+    const auto sends = send_all(pause);
+    REQUIRE(sends.size() == width);
+    for (std::size_t i = 0; i + 1 < width; ++i) leave(pause, sends[i], End::Responded);
+    const auto more = send_all(pause);
+    CHECK(more.size() == width - 1);  // beside the one in flight
+    for (const auto number : more) leave(pause, number, End::Unknown);
+    leave(pause, sends.back(), End::Responded);
+  }
 }
 
 TEST_CASE("a single send that fails, or one that says nothing, changes no width") {

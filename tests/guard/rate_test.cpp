@@ -111,6 +111,8 @@ TEST_CASE("costs: the time for a cost is exact, and never overflows") {
                           Row{1, 8760h, 1'000'000'000, Duration(4'000'000'000'000'000'000)}}) {
     CHECK(Rate::time_for(RatePolicy::of_cost(row.cost, row.per), row.amount) == row.time);
   }
+  CHECK(Rate::time_for(rate_of(1'000'000'000, 1s, 1), 10) == 10ns);
+  CHECK(Rate::time_for(rate_of(7, 1s, 1), 7) == 999'999'994ns);  // whole nanoseconds for each
   const auto slow = rate_of(1, 8760h, 1'000'000'000);
   Rate rate;
   for (int sent = 0; sent < 3; ++sent) CHECK(ask(rate, slow, time_at(0s)) == 0s);

@@ -46,6 +46,15 @@ TEST_CASE("where there are too many states, those that are as new and unused are
   CHECK(model.keys("changed").size() == 3);
 }
 
+TEST_CASE("where half of them have changed, they are kept") {
+  ScopesModel model;
+  for (int i = 0; i < 5; ++i) model.add("changed " + std::to_string(i), false);
+  for (int i = 0; i < 5; ++i) model.add("new " + std::to_string(i), true);
+  model.add("one more", true);
+  CHECK(model.keys("changed").size() == 5);
+  CHECK(model.keys("new").empty());
+}
+
 TEST_CASE("where most of them have changed, all that nobody uses are dropped") {
   ScopesModel model;
   const auto used = model.scopes.at("used", kNow);
