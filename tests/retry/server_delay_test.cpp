@@ -335,6 +335,10 @@ TEST_CASE("resets are told apart by plausibility") {
            {"1.5", 1500ms},
            {"0.0000000001", 1ns},
            {"600000", 600000s},
+           {"999999999", 999999999s},
+           {"1000000000", 0s},    // an epoch in seconds
+           {"100000000000", 0s},  // in milliseconds
+           {"100000000000000", kForever},
            {"6m0s", 6min},
            {"12ms", 12ms},
            {"1h30m", 90min},
