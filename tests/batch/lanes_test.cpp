@@ -118,6 +118,91 @@ TEST_CASE("thousands of hosts that are held do not keep others from being wanted
   CHECK(lanes.wants("0", kNow + 1h));
 }
 
+TEST_CASE("a host is wanted until it has as many queued jobs as one host may have") {
+  Lanes lanes(2);
+  lanes.add(job(1, "a"));
+  CHECK(lanes.wants("a", kNow));
+  lanes.add(job(2, "a", Priority::High));
+  CHECK_FALSE(lanes.wants("a", kNow));
+  CHECK(lanes.wants("b", kNow));
+  CHECK(lanes.start(kNow)->number == 2);
+  CHECK(lanes.wants("a", kNow));
+}
+
+TEST_CASE("4096 hosts have queues at once, and those without jobs make room for others") {
+  constexpr std::uint64_t kMost = 4096;
+  Lanes lanes(2);
+  for (std::uint64_t i = 1; i < kMost; ++i) lanes.add(job(i, std::to_string(i)));
+  CHECK(lanes.wants("new", kNow));
+  lanes.add(job(kMost, std::to_string(kMost)));
+  CHECK_FALSE(lanes.wants("new", kNow));
+  CHECK(lanes.wants("1", kNow));
+  // A host with a queued job, a running one, or an outage is kept.
+  lanes.forget_idle(kNow);
+  CHECK_FALSE(lanes.wants("new", kNow));
+  CHECK(lanes.start(kNow)->host == "1");
+  lanes.forget_idle(kNow);
+  CHECK_FALSE(lanes.wants("new", kNow));
+  lanes.note_job_ended("1");
+  lanes.set_blocked({"1"});
+  lanes.forget_idle(kNow);
+  CHECK_FALSE(lanes.wants("new", kNow));
+  lanes.set_blocked({});
+  CHECK_FALSE(lanes.wants("new", kNow));
+  lanes.forget_idle(kNow);
+  CHECK(lanes.wants("new", kNow));
+  CHECK(lanes.queued() == kMost - 1);
+  CHECK(lanes.start(kNow)->host == "2");
+}
+
+TEST_CASE("each host that is held leaves room for one more") {
+  constexpr int kMost = 4096;
+  constexpr int kHeld = 100;
+  Lanes lanes(2);
+  for (int i = 0; i < kHeld; ++i) lanes.hold("held " + std::to_string(i), kNow + 1h);
+  for (int i = 1; i < kMost; ++i) lanes.add(job(1, std::to_string(i)));
+  CHECK_FALSE(lanes.wants("new", kNow));
+  lanes.forget_idle(kNow);
+  CHECK(lanes.wants("new", kNow));
+  lanes.add(job(1, "new"));
+  CHECK_FALSE(lanes.wants("newer", kNow));
+  lanes.forget_idle(kNow + 1h);
+  CHECK_FALSE(lanes.wants("newer", kNow + 1h));
+  CHECK(lanes.held(kNow).empty());
+}
+
+TEST_CASE("the hosts that are held are listed, the longest hold first") {
+  Lanes lanes(2);
+  CHECK_FALSE(lanes.next_end_of_hold(kNow).has_value());
+  for (const auto* host : {"c", "b", "a"}) lanes.hold(host, kNow + (*host == 'b' ? 10min : 1min));
+  const auto hosts_held = [&lanes](Time now) {
+    std::string hosts;
+    for (const auto* lane : lanes.held(now)) hosts += lane->host;
+    return hosts;
+  };
+  CHECK(hosts_held(kNow) == "bac");
+  CHECK(lanes.next_end_of_hold(kNow) == kNow + 1min);
+  CHECK(hosts_held(kNow + 1min) == "b");
+  CHECK(lanes.next_end_of_hold(kNow + 1min) == kNow + 10min);
+  CHECK(hosts_held(kNow + 10min).empty());
+  CHECK_FALSE(lanes.next_end_of_hold(kNow + 10min).has_value());
+}
+
+TEST_CASE("a host with an outage starts nothing until it is no longer blocked") {
+  Lanes lanes(100);
+  for (std::uint64_t i = 1; i <= 2; ++i) lanes.add(job(i, "a"));
+  lanes.add(job(10, "b"));
+  lanes.set_blocked({"a"});
+  CHECK(lanes.ready(kNow) == 1);
+  CHECK(lanes.wants("a", kNow));
+  CHECK(order_of(lanes) == "10 ");
+  lanes.set_blocked({"b"});
+  CHECK(lanes.ready(kNow) == 2);
+  CHECK(lanes.take_all().size() == 2);
+  CHECK(lanes.queued() == 0);
+  CHECK(order_of(lanes).empty());
+}
+
 TEST_CASE("a rate allows its burst, then one send after the other") {
   RatePolicy policy;
   policy.requests = 10;
@@ -162,4 +247,30 @@ TEST_CASE("the pace is that of the last seconds, and the median that of the last
   CHECK((median == 10ms || median == 30ms));
   for (int i = 1; i <= 40; ++i) pace.ended(kNow + 10s + i * 1s, 5ms);
   CHECK(pace.per_second(kNow + 50s) == doctest::Approx(1).epsilon(0.1));
+}
+
+TEST_CASE("the pace counts from a mark that is older than ten seconds") {
+  Pace pace(kNow);
+  for (int i = 0; i < 1000; ++i) pace.ended(kNow + 500ms, 1ms);
+  CHECK(pace.per_second(kNow + 500ms) == doctest::Approx(2000));
+  for (int i = 1; i <= 11; ++i) pace.ended(kNow + i * 1s, 1ms);
+  CHECK(pace.per_second(kNow + 11s) == doctest::Approx(1011 / 11.0));
+  pace.ended(kNow + 12s, 1ms);
+  CHECK(pace.per_second(kNow + 12s) == doctest::Approx(1));
+  // Of the older marks, only that of second 12 is left.
+  pace.ended(kNow + 25s, 1ms);
+  CHECK(pace.per_second(kNow + 25s) == doctest::Approx(1 / 13.0));
+}
+
+TEST_CASE("the median is that of the last 511 calls") {
+  Pace pace(kNow);
+  pace.ended(kNow, 10ms);
+  CHECK(pace.median() == 10ms);
+  pace.ended(kNow, 30ms);
+  CHECK(pace.median() == 30ms);
+  for (int i = 0; i < 511; ++i) pace.ended(kNow, 30ms);
+  for (int i = 0; i < 255; ++i) pace.ended(kNow, 10ms);
+  CHECK(pace.median() == 30ms);
+  pace.ended(kNow, 10ms);
+  CHECK(pace.median() == 10ms);
 }
