@@ -45,6 +45,13 @@ TEST_CASE("a line may be a URL alone") {
   CHECK(line.method == "GET");
   CHECK(line.content == Content::None);
   CHECK(read("http://a/{b}", InputFormat::Urls).url == "http://a/{b}");
+  CHECK(line.cost == 1);
+  CHECK(line.priority == Priority::Normal);
+  CHECK_FALSE(line.wants_key);
+  CHECK_FALSE(line.not_before.has_value());
+  CHECK_FALSE(line.deadline.has_value());
+  CHECK(line.text_without_last.empty());
+  CHECK(line_problems("  nonsense").front().starts_with("in:1:3: "));
 }
 
 TEST_CASE("a line says all of a request and how it is handled") {
@@ -119,6 +126,13 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
       {R"({"url":"http://a/","id":9223372036854775808})",
        "in:1:25: /id: expected a string, but this is 9223372036854775808"},
       {R"({"url":"http://a/","id":""})", "in:1:25: /id: must not be empty"},
+      {R"({"url":"http://a/","cost":-1})",
+       "in:1:27: /cost: expected a whole number of at least 0, but this is -1"},
+      {R"({"url":"http://a/","cost":"1"})", "in:1:27: /cost: expected a whole number"},
+      {R"({"url":"http://a/","priority":1})", R"(in:1:31: /priority: expected "high")"},
+      {R"({"url":"http://a/","key":""})", "in:1:26: /key: expected a string, or true"},
+      {R"({"url":"http://a/","key":"a\nb"})",
+       "in:1:26: /key: a key has at most 255 bytes, and no control character"},
       {R"({"url":"http://a/","url":"http://b/"})", "in:1:20: "},
       {R"({"url":"http://a/"} x)", "in:1:21: "},
       {R"({"url":"http://a/")", "in:1:19: "},
@@ -133,6 +147,35 @@ TEST_CASE("each mistake in a line has its column, what was expected and what is 
   }
 }
 
+TEST_CASE("an id may have 1000 bytes, and a key 255") {
+  const auto with = [](const std::string& name, std::size_t length) {
+    return R"({"url":"http://a/",")" + name + R"(":")" + std::string(length, 'x') + "\"}";
+  };
+  using Strings = std::vector<std::string>;
+  CHECK(read(with("id", 1000)).id.size() == 1000);
+  CHECK(line_problems(with("id", 1001)) == Strings{"in:1:25: /id: an id has at most 1000 bytes"});
+  CHECK(read(with("key", 255)).key.size() == 255);
+  CHECK(line_problems(with("key", 256)) ==
+        Strings{"in:1:26: /key: a key has at most 255 bytes, and no control character"});
+}
+
+TEST_CASE("each priority, cost, id and key of a line is read as it is written") {
+  const auto with = [](const std::string& member) {
+    return read(R"({"url":"http://a/",)" + member + "}");
+  };
+  CHECK(with(R"("priority":"high")").priority == Priority::High);
+  CHECK(with(R"("priority":"normal")").priority == Priority::Normal);
+  CHECK(with(R"("cost":0)").cost == 0);
+  CHECK(with(R"("cost":7)").cost == 7);
+  CHECK(with(R"("id":-5)").id == "-5");
+  CHECK(with(R"("key":true)").wants_key);
+  CHECK(with(R"("key":true)").key.empty());
+  CHECK(with(R"("not_before":"2026-11-24T08:00:00Z")").not_before.has_value());
+  CHECK_FALSE(with(R"("not_before":"2026-11-24T08:00:00Z")").deadline.has_value());
+  CHECK(with(R"("body_file":"f")").content == Content::File);
+  CHECK(with(R"("body_file":"f")").body == "f");
+}
+
 TEST_CASE("a line with several mistakes has them all reported") {
   const auto texts = line_problems(R"({"id":[],"method":"?","url":"nope","tga":1})");
   CHECK(texts.size() == 4);
@@ -142,6 +185,9 @@ TEST_CASE("a dead letter is a line again, without what was last said of it") {
   const auto first = R"({"id":"1","url":"http://a/","last":{"x":"}"}})";
   CHECK(read(first).text_without_last == R"({"id":"1","url":"http://a/"})");
   CHECK(read(R"({"last":1 , "url":"http://a/"})").text_without_last == R"({"url":"http://a/"})");
+  CHECK(read(R"({"id":"1", "last":1,"url":"http://a/"})").text_without_last ==
+        R"({"id":"1", "url":"http://a/"})");
+  CHECK(read(R"({"url":"http://a/" , "last":1})").text_without_last == R"({"url":"http://a/"})");
   CHECK(read(R"({"url":"http://a/"})").text_without_last.empty());
 }
 
@@ -164,8 +210,9 @@ TEST_CASE("a line that is written for another run keeps its id, its key and its 
 }
 
 TEST_CASE("a tag may be nested as deeply as a dead letter can repeat it, and not deeper") {
-  const auto with_tag = [](std::size_t depth) {
-    return R"({"url":"http://a/","tag":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  const auto with_tag = [](std::size_t depth, const std::string& value = "") {
+    return R"({"url":"http://a/","tag":)" + std::string(depth, '[') + value +
+           std::string(depth, ']') + "}";
   };
   const auto text = with_tag(62);
   const auto line = read(text);
@@ -177,6 +224,10 @@ TEST_CASE("a tag may be nested as deeply as a dead letter can repeat it, and not
   CHECK(problems.front() ==
         "in:1:26: /tag: nested deeper than 62, the limit for a tag, which dead letters repeat");
   CHECK(line_problems(with_tag(64)).size() == 1);
+  // A value in the deepest array is no further level, and an object is one.
+  CHECK(read(with_tag(62, "1")).tag.size() == 125);
+  CHECK(read(with_tag(61, R"({"a":1})")).tag.size() == 129);
+  CHECK(line_problems(with_tag(62, R"({"a":1})")).size() == 1);
 }
 
 TEST_CASE("a URL that is not UTF-8 is written so that it is the same request again") {
@@ -219,6 +270,17 @@ TEST_CASE("the keys of all lines differ, and those of another journal, too") {
   CHECK(keys.front() == made_key("0123456789abcdef0123456789abcdef", 1));
   std::ranges::sort(keys);
   CHECK(std::ranges::adjacent_find(keys) == keys.end());
+}
+
+TEST_CASE("the key of a line and the hash of lines are the same in all versions") {
+  // These are the first two numbers of SplitMix64 with the seed 0.
+  CHECK(made_key("9e3779b97f4a7c143c6ef372fe94f829", 1) == "e220a8397b1dcdaf6e789e6aa1b965f4");
+  CHECK(hash_line(0, "") == 0);
+  CHECK(hash_line(1, "") == 0xcd9d328f0d27f493U);
+  const std::string eight(8, 'x');
+  CHECK(hash_line(0, eight) == 0x7a7755406f792145U);
+  CHECK(hash_line(0, eight + eight) == 0x1578a72e7168df05U);
+  CHECK(hash_line(0x7a7755406f792145U, eight) == 0x27c0c16dbc702300U);
 }
 
 TEST_CASE("the hash of lines knows their order, their bounds and every byte") {
