@@ -1,4 +1,5 @@
 // What is wrong with an input as a whole, and what happens where it changes.
+#include "lib/extras/batch/text.hpp"
 #include "tests/batch/journal_files.hpp"
 
 #include <httpretry/batch/batch.hpp>
@@ -132,6 +133,10 @@ TEST_CASE("two responses for one file are a mistake") {
       problems_of(named + "\n" + R"({"output":"%C3%A9","url":"http://a/"})", Bodies::Files) ==
       Texts{
           R"(2:11: the response would go to "%C3%A9", like that of line 1: each needs its own file)"});
+  // A line that is only a URL has no position for its name.
+  CHECK(
+      problems_of("{\"url\":\"http://a/\",\"output\":\"2\"}\nhttp://a/2", Bodies::Files) ==
+      Texts{R"(2:1: the response would go to "2", like that of line 1: each needs its own file)"});
 }
 
 TEST_CASE("a response for a file that is the directory of another one is a mistake") {
@@ -257,6 +262,53 @@ TEST_CASE("of many changed lines the first are named and the others counted") {
   CHECK(files.problems.back().find("30 more lines have changed") != std::string::npos);
 }
 
+TEST_CASE("up to twenty changed lines are all named") {
+  for (const std::size_t count : {std::size_t{20}, std::size_t{21}}) {
+    CAPTURE(count);
+    JournalFiles files;
+    files.input_of(count);
+    REQUIRE(files.open() != nullptr);
+    files.folder.write("in", "");
+    files.input_of(count, 1000);
+    CHECK(files.open() == nullptr);
+    REQUIRE(files.problems.size() == count);
+    CHECK(files.problems[19].starts_with("20:1: this line has changed since it was read. Put it"));
+    if (count == 21) CHECK(files.problems[20] == " 1 more lines have changed");
+  }
+}
+
+TEST_CASE("blank lines and the results in dead letters are no changes beside a changed line") {
+  JournalFiles files;
+  const std::string last_line = "http://a/5\n";
+  files.folder.write("in",
+                     "{\"url\":\"http://a/1\",\"last\":{\"n\":1}}\n\n\nhttp://a/4\n" + last_line);
+  REQUIRE(files.open() != nullptr);
+  files.folder.write(
+      "in", "{\"url\":\"http://a/1\",\"last\":{\"n\":2}}\n \t\nx\nhttp://b/\n" + last_line);
+  CHECK(files.open() == nullptr);
+  REQUIRE(files.problems.size() == 2);
+  CHECK(files.problems[0].starts_with("3:1: this line has changed since it was read"));
+  CHECK(files.problems[1].starts_with("4:1: this line has changed since it was read"));
+}
+
+TEST_CASE("hosts behind the first 20,000 share queues") {
+  JournalFiles files;
+  files.folder.write("in", "http://a/1\n");
+  REQUIRE(files.open() != nullptr);
+  // As if the input had 19,998 other hosts.
+  open_database(files.folder / "j.db", Database::Mode::Write)
+      ->execute(
+          "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 19999) "
+          "INSERT INTO host(number, name) SELECT i, 'http://h' || i FROM n");
+  files.folder.append("in", "http://b/2\nhttp://c/3\nhttp://c/4\nhttp://a/5\n");
+  const auto journal = files.open();
+  REQUIRE(journal != nullptr);
+  std::vector<std::string> hosts(5);
+  for (const auto& job : take(*journal, 9)) hosts.at(job.number - 1) = job.host;
+  const auto shared = "other hosts " + std::to_string(hash_line(0, "http://c") % 1000);
+  CHECK(hosts == std::vector<std::string>{"http://a", "http://b", shared, shared, "http://a"});
+}
+
 TEST_CASE("an import that a crash ended is not taken for a journal") {
   JournalFiles files;
   files.input_of(3);
@@ -305,9 +357,9 @@ http://a/2
   const auto report = check_input(options);
   CHECK(report.good);
   CHECK(report.jobs == 5);
-  REQUIRE(report.hosts.size() == 2);
-  CHECK(report.hosts[0] == std::pair<std::string, std::uint64_t>("http://a", 4));
-  CHECK(report.policies.size() == 3);
+  using Counted = std::vector<std::pair<std::string, std::uint64_t>>;
+  CHECK(report.hosts == Counted{{"http://a", 4}, {"http://b", 1}});
+  CHECK(report.policies == Counted{{"standard", 3}, {"curl", 1}, {"standard with settings", 1}});
   CHECK(report.unsafe == 1);
   CHECK(report.later == 1);
   CHECK_FALSE(folder.has("in.httpretry.db"));

@@ -339,12 +339,12 @@ void Importer::for_each_repeated(const std::string& column, const std::string& c
   auto rows = database_.prepare("SELECT " + column + ", line FROM job WHERE " + condition +
                                 " ORDER BY " + column + ", line");
   enum Column : int { kText, kLine };
-  // Rows with the same text are neighbors, in the order of their lines.
+  // Rows with the same text are neighbors, in the order of their lines. No text is empty.
   std::string text;
-  std::uint64_t first_line = 0;  // the first line with `text`; 0: no row was read yet
+  std::uint64_t first_line = 0;  // the first line with `text`
   while (rows.step()) {
     const auto line = static_cast<std::uint64_t>(rows.number(kLine));
-    if (first_line != 0 && rows.text(kText) == text) {
+    if (rows.text(kText) == text) {
       on_repeated(text, line, first_line);
       continue;
     }
