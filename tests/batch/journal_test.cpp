@@ -513,3 +513,116 @@ TEST_CASE("the tables of a journal are strict and marked as ours") {
   REQUIRE(mode.step());
   CHECK(mode.text(0) == "wal");
 }
+
+TEST_CASE(
+    "a clock that is set moves the waits, and one that drifts by less than half a second none") {
+  for (const auto change : {-500ms, -499ms, 499ms, 500ms}) {
+    CAPTURE(change.count());
+    JournalFiles files;
+    files.input_of(1);
+    const auto journal = files.open();
+    journal->wait(take_one(*journal), 1h, 1, "busy");
+    journal->commit();
+    files.wall += change;
+    const bool is_set = change == -500ms || change == 500ms;
+    CHECK(journal->next_due() == (is_set ? Duration(1h) : Duration(1h) - change));
+  }
+}
+
+TEST_CASE("a clock that is set does not change a pause that is not committed yet") {
+  JournalFiles files;
+  files.input_of(1);
+  const auto journal = files.open();
+  journal->hold("http://a", 10min);
+  files.wall += 1h;
+  journal->commit();
+  const auto held = journal->holds();
+  REQUIRE(held.size() == 1);
+  CHECK(held.front().time == 10min);
+}
+
+TEST_CASE("the hosts of a priority share the jobs that are taken, at most 64 of each host") {
+  JournalFiles files;
+  files.folder.write("in", "{\"url\":\"http://a/\",\"priority\":\"high\"}\n");
+  files.input_of(1000);
+  files.folder.append("in", "http://b/\n");
+  const auto journal = files.open();
+  auto jobs = take(*journal, 64);
+  REQUIRE(jobs.size() == 34);
+  CHECK(jobs[0].number == 1);
+  CHECK(jobs[1].number == 2);
+  CHECK(jobs[32].number == 33);
+  CHECK(jobs[33].host == "http://b");
+  jobs = take(*journal, 64);
+  REQUIRE(jobs.size() == 64);
+  CHECK(jobs.front().number == 34);
+  CHECK(jobs.back().number == 97);
+  jobs = take(*journal, 1000);
+  REQUIRE(jobs.size() == 64);
+  CHECK(jobs.back().number == 161);
+}
+
+TEST_CASE("four jobs or more of a host are taken at once, and each time another host is first") {
+  JournalFiles files;
+  std::string text;
+  for (int host = 0; host < 30; ++host) {
+    for (int i = 0; i < 5; ++i) text += "http://h" + std::to_string(host) + "/\n";
+  }
+  files.folder.write("in", text);
+  const auto journal = files.open();
+  auto jobs = take(*journal, 64);
+  REQUIRE(jobs.size() == 64);
+  CHECK(jobs[3].host == "http://h0");
+  CHECK(jobs[4].host == "http://h1");
+  CHECK(jobs[63].host == "http://h15");
+  jobs = take(*journal, 64);
+  REQUIRE_FALSE(jobs.empty());
+  CHECK(jobs[0].host == "http://h1");
+  CHECK(jobs[0].number == 10);
+}
+
+TEST_CASE("a commit writes the states of any number of jobs") {
+  for (const std::size_t count : {1U, 15U, 16U, 17U, 32U, 33U}) {
+    CAPTURE(count);
+    JournalFiles files;
+    files.input_of(count);
+    auto journal = files.open();
+    finish_all(*journal, count);
+    journal.reset();
+    journal = files.open();
+    CHECK(journal->counts().done == count);
+    CHECK(journal->counts().queued == 0);
+    CHECK(files.folder.lines("results").size() == count);
+    const auto story = read_job(files.folder / "j.db", std::to_string(count));
+    REQUIRE(story.has_value());
+    CHECK(story->status == 200);
+    CHECK(story->attempts == 1);
+    CHECK(story->result + "\n" == result_line(*journal, count, State::Done));
+  }
+}
+
+TEST_CASE("the reason of a failed job is kept, and that of a success is not") {
+  JournalFiles files;
+  files.input_of(2);
+  const auto journal = files.open();
+  for (const auto& job : take(*journal, 2)) {
+    auto end = end_of(*journal, job, job.number == 1 ? State::Done : State::Dead);
+    end.status = job.number == 1 ? 200 : 0;
+    end.reason = "word";
+    end.about = "a sentence";
+    journal->finish(job, std::move(end));
+  }
+  journal->commit();
+  const auto done = read_job(files.folder / "j.db", "1");
+  const auto dead = read_job(files.folder / "j.db", "2");
+  REQUIRE((done.has_value() && dead.has_value()));
+  CHECK(done->reason.empty());
+  CHECK(done->about.empty());
+  CHECK(dead->reason == "word");
+  CHECK(dead->about == "a sentence");
+  CHECK(dead->status == 0);
+  CHECK_FALSE(dead->until.has_value());
+  CHECK_FALSE(dead->started.has_value());
+  CHECK_FALSE(read_job(files.folder / "j.db", "3").has_value());
+  CHECK_FALSE(read_job(files.folder / "j.db", "01").has_value());
+}
