@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cerrno>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -44,9 +45,44 @@ TEST_CASE("whole lines behind the committed bytes are read, and a partial one is
     folder.append("lines", row.text);
     const LineFile file(folder / "lines", row.committed);
     if (row.is_ours) {
-      CHECK(file.uncommitted_lines() == row.lines);
+      errno = EINTR;  // an old value, which means nothing
+      const auto lines = file.uncommitted_lines();
+      CHECK(lines == row.lines);
     } else {
       CHECK_THROWS_AS(static_cast<void>(file.uncommitted_lines()), StoreError);
     }
   }
+}
+
+TEST_CASE("lines are written behind the committed ones, and replace what is there") {
+  const Folder folder;
+  LineFile file(folder / "lines", 0);
+  CHECK(file.is_open());
+  for (const bool sync : {false, true}) {
+    errno = EINTR;  // an old value, which means nothing
+    file.write("{1}\n{2}\n", sync);
+    CHECK(folder.read("lines") == "{1}\n{2}\n");
+    file.write("{3}\n", sync);
+    CHECK(folder.read("lines") == "{3}\n");
+    file.cut();
+    CHECK(folder.read("lines").empty());
+  }
+  file.write("{1}\n", false);
+  file.count_as_committed(4);
+  CHECK(file.length() == 4);
+  file.write("{2}\n", true);
+  CHECK(folder.read("lines") == "{1}\n{2}\n");
+  file.cut();
+  CHECK(folder.read("lines") == "{1}\n");
+  CHECK_NOTHROW(LineFile().cut());
+}
+
+TEST_CASE("a file that is shorter than its committed bytes is refused with both lengths") {
+  const Folder folder;
+  folder.append("lines", "{1}\n");
+  CHECK_NOTHROW(LineFile(folder / "lines", 4));
+  const auto message = (folder / "lines") +
+                       " has 4 bytes, but the journal has written 5 to it: it was truncated. Put "
+                       "it back as it was, or start over with --fresh";
+  CHECK_THROWS_WITH_AS(LineFile(folder / "lines", 5), message.c_str(), StoreError);
 }
