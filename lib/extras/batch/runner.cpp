@@ -219,8 +219,8 @@ RunProgress Runner::Work::progress() const {
   progress.counts = store_.counts();
   // pace_ counts the calls that have ended in this run, and measures their rate and durations.
   progress.ended = pace_.count();
-  // Some calls are only prepared: they wait for a record in the store, or until others end.
-  progress.in_flight = flights_.size() - intended_.size() - watch_->ready();
+  // Some calls are only prepared: they wait until others end.
+  progress.in_flight = flights_.size() - watch_->ready();
   progress.in_wait = in_wait_;
   progress.per_second = pace_.per_second(current_time);
   progress.median = pace_.median();
