@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -174,4 +175,151 @@ TEST_CASE("a send to which a redirect has led counts as one on the wire to its h
   CHECK(all.take().blocked_hosts.empty());
   clock->advance(3h);
   CHECK(succeeded_calls == 2);
+}
+
+namespace {
+
+// Calls whose attempts a test reports, all to "http://b.test".
+class ReportedCalls {
+ public:
+  ReportedCalls() : client_(with_reports()) {}
+
+  Flight& begin() {
+    auto& flight = flights_.emplace_back(Job(), Prepared(Request::get("http://b.test/")));
+    flight.prepared.request.edit_options().context.set(FlightOfCall{&flight});
+    watch->on_call_begins(flight);
+    return flight;
+  }
+  void report(const Flight& flight, const Attempt& attempt) {
+    attempt_ = attempt;
+    client_.send_then(flight.prepared.request, [](Outcome /*outcome*/) {});
+    clock_->run();
+  }
+  CallWatch::Updates take() { return watch->take(Time::min()); }
+  bool is_outage() { return !take().blocked_hosts.empty(); }
+  bool is_down() { return !down_->take(Request::get("http://b.test/"), Classified(), Time{}); }
+
+ private:
+  struct Answering final : Transport {
+    Task<Outcome> send(Request /*request*/, Call& /*call*/) override { co_return Response(200); }
+  };
+  ClientOptions with_reports() {
+    ClientOptions options;
+    options.scheduler = clock_;
+    options.transport = std::make_shared<Answering>();
+    options.middlewares = {
+        middleware("reports", [this](Request request, Call& call, Next next) -> Task<Outcome> {
+          watch->attempt_started(call, request, attempt_.number);
+          watch->attempt_ended(call, request, attempt_);
+          Outcome outcome = co_await next(std::move(request), call);
+          co_return outcome;
+        })};
+    return options;
+  }
+
+  Attempt attempt_;
+  std::deque<Flight> flights_;
+  std::shared_ptr<DownHosts> down_ = std::make_shared<DownHosts>();
+  std::shared_ptr<ManualScheduler> clock_ = std::make_shared<ManualScheduler>();
+
+ public:
+  std::shared_ptr<CallWatch> watch = std::make_shared<CallWatch>(down_);
+
+ private:
+  Client client_;
+};
+
+Attempt attempt_with(Class cls, int status, bool retried, Race race = Race::None) {
+  Attempt attempt;
+  attempt.cls = cls;
+  attempt.status = status;
+  attempt.retried = retried;
+  attempt.race = race;
+  return attempt;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "an outage begins with a failure that is retried, and ends with a sign that a host works") {
+  struct Row {
+    Attempt attempt;
+    bool begins = false;
+    bool ends = false;
+  };
+  const std::vector<Row> rows = {
+      {attempt_with(Class::Transient, 500, true), true},
+      {attempt_with(Class::Transient, 500, false)},
+      {attempt_with(Class::Transport, 0, true), true},
+      {attempt_with(Class::Throttle, 429, true), true},
+      {attempt_with(Class::Transient, 500, true, Race::Won), true},
+      {attempt_with(Class::Transient, 500, true, Race::Lost)},
+      {attempt_with(Class::Success, 200, false), false, true},
+      {attempt_with(Class::Success, 200, false, Race::Won), false, true},
+      {attempt_with(Class::Success, 200, false, Race::Lost)},
+      {attempt_with(Class::Pending, 202, true), false, true},
+      {attempt_with(Class::Permanent, 404, false), false, true},
+      {attempt_with(Class::Permanent, 0, false)},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    const auto& row = rows[i];
+    for (const bool is_outage : {false, true}) {
+      CAPTURE(is_outage);
+      ReportedCalls calls;
+      calls.begin();  // a send that stays on the wire
+      if (is_outage) calls.report(calls.begin(), attempt_with(Class::Transient, 503, true));
+      CHECK(calls.is_outage() == is_outage);
+      calls.report(calls.begin(), row.attempt);
+      CHECK(calls.is_outage() == (is_outage ? !row.ends : row.begins));
+    }
+  }
+}
+
+TEST_CASE("a call is between two attempts from a failure that is retried to its next attempt") {
+  ReportedCalls calls;
+  auto& flight = calls.begin();
+  CHECK(calls.take().in_wait == 0);
+  calls.report(flight, attempt_with(Class::Transient, 500, true));
+  CHECK(calls.take().in_wait == 1);
+  CHECK(flight.in_wait.load());
+  calls.report(flight, attempt_with(Class::Success, 200, false));
+  CHECK(calls.take().in_wait == 0);
+  CHECK_FALSE(flight.in_wait.load());
+  calls.report(flight, attempt_with(Class::Transient, 500, true));
+  CHECK(calls.watch->on_call_ended(flight, good()) == nullptr);
+  CHECK(calls.take().in_wait == 0);
+}
+
+TEST_CASE("a host is down from the end of a call that gave up there to its next success") {
+  struct Row {
+    std::optional<Class> last_class;  // of the last attempt
+    Reason reason;
+    bool is_down;
+  };
+  const std::vector<Row> rows = {
+      {Class::Transient, Reason::AttemptsExhausted, true},
+      {Class::Transport, Reason::ElapsedExhausted, true},
+      {Class::Transient, Reason::Canceled, false},
+      {Class::Permanent, Reason::LocalShortage, false},
+      {std::nullopt, Reason::AttemptsExhausted, false},
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(i);
+    const auto& row = rows[i];
+    for (const bool has_retried : {true, false}) {
+      CAPTURE(has_retried);
+      ReportedCalls calls;
+      auto& flight = calls.begin();
+      calls.report(flight, attempt_with(Class::Transient, 500, has_retried));
+      Error error(Errc::Timeout);
+      error.history.stop_reason = row.reason;
+      if (row.last_class) error.history.attempts.emplace_back().cls = *row.last_class;
+      CHECK_FALSE(calls.is_down());
+      CHECK(calls.watch->on_call_ended(flight, error) == nullptr);
+      CHECK(calls.is_down() == (row.is_down && has_retried));
+      calls.report(calls.begin(), attempt_with(Class::Success, 200, false));
+      CHECK_FALSE(calls.is_down());
+    }
+  }
 }

@@ -2,9 +2,13 @@
 
 #include "lib/extras/batch/call_watch.hpp"
 
+#include <httpretry/batch/down_hosts.hpp>
+
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <string>
+#include <vector>
 
 using namespace httpretry;
 using namespace httpretry::batch;
@@ -109,4 +113,42 @@ TEST_CASE("a call that ends for another reason lets the others go on, and its ho
   CHECK_FALSE(all.outages.ended(kHost, all.flights[1], false));
   CHECK(change->happened());
   CHECK_FALSE(all.outages.down(kHost));
+}
+
+TEST_CASE("only the calls to a host that is down are refused their retries") {
+  DownHosts down;
+  const auto may_retry = [&down](const std::string& url) {
+    return down.take(Request::get(url), Classified(), Time{});
+  };
+  CHECK(may_retry("https://a/x"));
+  down.set(kHost, /*down=*/false);
+  CHECK(may_retry("https://a/x"));
+  for (int turn = 0; turn < 2; ++turn) down.set(kHost, /*down=*/true);
+  CHECK_FALSE(may_retry("https://a/x"));
+  CHECK_FALSE(may_retry("https://a/y?z"));
+  CHECK(may_retry("https://b/x"));
+  CHECK(may_retry("http://a/x"));
+  CHECK(may_retry("no URL"));
+  down.set("https://b", /*down=*/false);
+  CHECK_FALSE(may_retry("https://a/x"));
+  down.set(kHost, /*down=*/false);
+  CHECK(may_retry("https://a/x"));
+}
+
+TEST_CASE("nothing is known of a host to which nothing was sent") {
+  OutageFixture all;
+  const auto& call = all.in_retry("https://b");
+  CHECK_FALSE(all.outages.succeeded(kHost));
+  CHECK_FALSE(all.outages.down(kHost));
+  CHECK_FALSE(all.waits(call));
+  CHECK_FALSE(all.outages.ended(kHost, call, true));
+  all.outages.send_ended(kHost);
+  CHECK(all.outages.blocked_hosts().empty());
+  // A host is forgotten when its last send has ended, and not before.
+  all.outages.send_began(kHost);
+  all.outages.send_began(kHost);
+  all.outages.send_ended(kHost);
+  CHECK(all.outages.succeeded(kHost));
+  all.outages.send_ended(kHost);
+  CHECK_FALSE(all.outages.succeeded(kHost));
 }
