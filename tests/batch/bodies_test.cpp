@@ -1,10 +1,14 @@
 #include "lib/extras/batch/bodies.hpp"
+#include "lib/extras/batch/own_files.hpp"
+#include "lib/extras/batch/path_below.hpp"
 #include "tests/batch/folder.hpp"
 
 #include <httpretry/http/request.hpp>
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <memory>
 #include <string>
 
 using namespace httpretry;         // NOLINT
@@ -41,4 +45,80 @@ TEST_CASE("a body in memory has as many bytes as its limit, and one that is long
             (fits ? std::string(first, 'a') + std::string(second, 'b') : ""));
     }
   }
+}
+
+TEST_CASE("a file that cannot be opened fails only its own job") {
+  const Folder folder;
+  folder.write("f", "x");
+  FileBody body(folder / "", "f/below", std::make_shared<const OwnFiles>());
+  CHECK_FALSE(body.open(Request::get("http://a/")).has_value());
+  CHECK_NOTHROW(body.throw_if_failed());
+}
+
+TEST_CASE("a body does not replace a file of the run itself") {
+  const Folder folder;
+  const auto path = std::filesystem::canonical(folder.write("j", "journal")).string();
+  const auto own_files = std::make_shared<const OwnFiles>(OwnFiles{{path, "journal"}});
+  FileBody body(folder / "", "j", own_files);
+  const auto opened = body.open(Request::get("http://a/"));
+  REQUIRE_FALSE(opened.has_value());
+  CHECK(opened.error().message == "the response would replace j, which is the file of the journal");
+  CHECK(opened.error().permanent);
+  CHECK(FileBody(folder / "", "k", own_files).open(Request::get("http://a/")).has_value());
+}
+
+TEST_CASE("a path below a directory has no . and .., and no link leads out of the directory") {
+  const Folder folder;
+  const Folder outside;
+  std::filesystem::create_directories(folder / "d/e");
+  std::filesystem::create_directory_symlink(folder / "d", folder / "inside");
+  std::filesystem::create_directory_symlink(outside / "", folder / "out");
+  std::filesystem::create_symlink("nothing", folder / "gone");
+  const auto root = std::filesystem::canonical(folder / "").string();
+  for (const auto* const good : {"a", "d/a", "d/e/a", "d/new/a", ".a", "..a", "a.."}) {
+    CAPTURE(good);
+    const auto path = path_below(folder / "", good);
+    REQUIRE(path.has_value());
+    CHECK(*path == root + "/" + good);
+  }
+  const auto inside = path_below(folder / "", "inside/a");
+  REQUIRE(inside.has_value());
+  CHECK(*inside == root + "/d/a");
+  for (const auto* const bad :
+       {"", "/a", ".", "..", "./a", "a/.", "a/..", "a/../b", "a//b", "a/"}) {
+    CAPTURE(bad);
+    const auto path = path_below(folder / "", bad);
+    REQUIRE_FALSE(path.has_value());
+    CHECK(path.error().message ==
+          "the file " + std::string(bad) + ": it is not a relative path without . and ..");
+    CHECK(path.error().permanent);
+  }
+  for (const auto* const bad : {"out/a", "out", "gone"}) {
+    CAPTURE(bad);
+    const auto path = path_below(folder / "", bad);
+    REQUIRE_FALSE(path.has_value());
+    CHECK(path.error().message == "the file " + std::string(bad) +
+                                      ": a symbolic link leads out of the directory " + root +
+                                      ", or to nothing");
+  }
+  CHECK_FALSE(path_below(folder / "no", "a").has_value());
+}
+
+TEST_CASE("a directory for bodies is created, and must be one") {
+  const Folder folder;
+  check_directory("");
+  check_directory(folder / "new/below");
+  CHECK(std::filesystem::is_directory(folder / "new/below"));
+  check_directory(folder / "new/below");
+  const auto file = folder.write("f", "x");
+  const auto message = "cannot write bodies into the directory " + file + ": ";
+  CHECK_THROWS_WITH_AS(check_directory(file), doctest::Contains(message.c_str()), StoreError);
+}
+
+TEST_CASE("the file of a body is named after the id of its job") {
+  CHECK(file_name_of("order-17") == "order-17");
+  CHECK(file_name_of("a/b") == "a%2Fb");
+  CHECK(file_name_of("..") == "%2E.");
+  CHECK(file_name_of(".a") == "%2Ea");
+  CHECK(file_name_of("a.b") == "a.b");
 }
