@@ -3,16 +3,21 @@
 #include "lib/extras/batch/path_below.hpp"
 #include "tests/batch/folder.hpp"
 
-#include <httpretry/http/request.hpp>
+#include <httpretry/client/client.hpp>
+#include <httpretry/testing/testing.hpp>
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 using namespace httpretry;         // NOLINT
 using namespace httpretry::batch;  // NOLINT
+using namespace std::chrono_literals;
 
 TEST_CASE("a directory in the place of a file fails only the job of that file") {
   const Folder folder;
@@ -121,4 +126,34 @@ TEST_CASE("the file of a body is named after the id of its job") {
   CHECK(file_name_of("..") == "%2E.");
   CHECK(file_name_of(".a") == "%2Ea");
   CHECK(file_name_of("a.b") == "a.b");
+}
+
+TEST_CASE("a body with a limit ends when its last byte is due") {
+  struct Answering final : Transport {
+    Task<Outcome> send(Request /*request*/, Call& /*call*/) override {
+      co_return Response(200, "abc");
+    }
+  };
+  const auto clock = std::make_shared<ManualScheduler>();
+  ClientOptions options;
+  options.scheduler = clock;
+  options.transport = std::make_shared<Answering>();
+  options.middlewares.clear();
+  Client client(options);
+  const auto body = std::make_shared<MemoryBody>(10);
+  auto request = Request::get("http://a.test/");
+  request.edit_options().sink = with_rate_limit(body, std::uint64_t{1});
+  bool has_ended = false;
+  const auto before = std::chrono::steady_clock::now();
+  client.send_then(request, [&](Outcome outcome) { has_ended = succeeded(outcome); });
+  clock->run();
+  const auto after = std::chrono::steady_clock::now();
+  CHECK_FALSE(has_ended);
+  // Three bytes take three seconds from the beginning of the body.
+  CHECK(clock->next() >= before + 3s);
+  CHECK(clock->next() <= after + 3s);
+  clock->advance(clock->next() - clock->now());
+  CHECK(has_ended);
+  CHECK(body->content().bytes == "abc");
+  CHECK(with_rate_limit(body, std::nullopt) == body);
 }
