@@ -157,3 +157,15 @@ TEST_CASE("a body with a limit ends when its last byte is due") {
   CHECK(body->content().bytes == "abc");
   CHECK(with_rate_limit(body, std::nullopt) == body);
 }
+
+TEST_CASE("a body that cannot be written ends the run with the reason") {
+  const Folder folder;
+  FileBody body(folder / "", "d/f", std::make_shared<const OwnFiles>());
+  auto writer = body.open(Request::get("http://a/")).value();
+  REQUIRE(writer->begin(Response(200), 0));
+  REQUIRE(writer->write("x"));
+  std::filesystem::remove_all(folder / "d");
+  const auto finished = writer->finish();
+  REQUIRE_FALSE(finished.has_value());
+  CHECK_THROWS_WITH_AS(body.throw_if_failed(), finished.error().message.c_str(), StoreError);
+}

@@ -195,6 +195,12 @@ class ReportedCalls {
     client_.send_then(flight.prepared.request, [](Outcome /*outcome*/) {});
     clock_->run();
   }
+  // Reports that guards() pauses what the key names.
+  void report_pause(const Flight& flight, const std::string& key) {
+    pause_key_ = key;
+    report(flight, Attempt());
+    pause_key_.clear();
+  }
   CallWatch::Updates take() { return watch->take(Time::min()); }
   bool is_outage() { return !take().blocked_hosts.empty(); }
   bool is_down() { return !down_->take(Request::get("http://b.test/"), Classified(), Time{}); }
@@ -209,8 +215,15 @@ class ReportedCalls {
     options.transport = std::make_shared<Answering>();
     options.middlewares = {
         middleware("reports", [this](Request request, Call& call, Next next) -> Task<Outcome> {
-          watch->attempt_started(call, request, attempt_.number);
-          watch->attempt_ended(call, request, attempt_);
+          if (pause_key_.empty()) {
+            watch->attempt_started(call, request, attempt_.number);
+            watch->attempt_ended(call, request, attempt_);
+          } else {
+            PauseBegun begun;
+            begun.key = pause_key_;
+            begun.until = Time(1h);
+            watch->paused(call, begun);
+          }
           Outcome outcome = co_await next(std::move(request), call);
           co_return outcome;
         })};
@@ -218,6 +231,7 @@ class ReportedCalls {
   }
 
   Attempt attempt_;
+  std::string pause_key_;
   std::deque<Flight> flights_;
   std::shared_ptr<DownHosts> down_ = std::make_shared<DownHosts>();
   std::shared_ptr<ManualScheduler> clock_ = std::make_shared<ManualScheduler>();
@@ -283,9 +297,14 @@ TEST_CASE("a call is between two attempts from a failure that is retried to its 
   calls.report(flight, attempt_with(Class::Transient, 500, true));
   CHECK(calls.take().in_wait == 1);
   CHECK(flight.in_wait.load());
+  // Its place is free for another call.
+  auto& other = calls.begin();
+  CHECK(calls.watch->send_ready({&other}, 2, 1) == std::vector{&other});
   calls.report(flight, attempt_with(Class::Success, 200, false));
   CHECK(calls.take().in_wait == 0);
   CHECK_FALSE(flight.in_wait.load());
+  CHECK(calls.watch->send_ready({&other}, 2, 1).empty());
+  CHECK(calls.watch->withdraw([](const Flight&) { return true; }) == std::vector{&other});
   calls.report(flight, attempt_with(Class::Transient, 500, true));
   CHECK(calls.watch->on_call_ended(flight, good()) == nullptr);
   CHECK(calls.take().in_wait == 0);
@@ -322,4 +341,24 @@ TEST_CASE("a host is down from the end of a call that gave up there to its next 
       CHECK_FALSE(calls.is_down());
     }
   }
+}
+
+TEST_CASE("a pause holds the queue of the call, or the host to which a redirect has led") {
+  ReportedCalls calls;
+  auto& flight = calls.begin();
+  flight.job.host = "queue";
+  calls.report_pause(flight, "http://b.test orders");
+  CHECK(calls.take().holds.empty());
+  calls.report_pause(flight, "http://c.test");
+  CHECK_FALSE(flight.paused_host);
+  auto updates = calls.take();
+  CHECK(updates.needs_judgment);
+  REQUIRE(updates.holds.size() == 1);
+  CHECK(updates.holds[0].host == "http://c.test");
+  CHECK(updates.holds[0].until == Time(1h));
+  calls.report_pause(flight, "http://b.test");
+  CHECK(flight.paused_host);
+  updates = calls.take();
+  REQUIRE(updates.holds.size() == 1);
+  CHECK(updates.holds[0].host == "queue");
 }
