@@ -333,15 +333,15 @@ keep(600000000)
 return {enabled, granted, math.ceil(wait * 1000000)}
 )lua"};
 
-// Stores the fields of kVote for an open circuit, with no votes as the cause. The keys expire a day
-// after its end: the next process that votes then renews them.
+// Stores the fields of kVote for an open circuit, with no votes as the cause. kVote resets the
+// counts when the circuit becomes half-open. The keys expire a day after its end: the next process
+// that votes then renews them.
 const Script kOpenCircuit = {HTTPRETRY_NOW R"lua(
 local duration = tonumber(ARGV[1])
 local till = now + duration
 redis.call('HINCRBY', KEYS[1], 'generation', 1)
 local openings = tonumber(redis.call('HGET', KEYS[1], 'openings') or '0')
-redis.call('HSET', KEYS[1], 'state', 1, 'until', string.format('%.0f', till), 'row', 0,
-  'good_probes', 0, 'openings', openings, 'tripped', '0 0 0 0')
+redis.call('HSET', KEYS[1], 'state', 1, 'until', string.format('%.0f', till), 'tripped', '0 0 0 0')
 keep(duration + 86400000000)
 redis.call('HSET', KEYS[2], ARGV[2], string.format('1 %.0f %s %d 0 0 0 0 %.0f', till,
   redis.call('HGET', KEYS[1], 'generation'), openings, till + 86400000000))
