@@ -159,8 +159,8 @@ TEST_CASE("slots: the sum of all processes stays within the limit, and each has 
       {"b", 3, 20, 5, 1},                     // it has shrunk to its share
       {"a", 4, 20, 5, 1}, {"c", 0, 5, 0, 1},  // all are held
       {"a", 3, 20, 3, 1},                     // three shares now
-      {"c", 0, 5, 2, 1},  {"b", 0, 0, 0, 0},  // it needs none
-      {"c", 2, 5, 5, 0},
+      {"c", 0, 5, 2, 1},  {"b", 0, 0, 0, 1},  // it needs none
+      {"c", 2, 5, 5, 1},
   };
   for (std::size_t index = 0; index < steps.size(); ++index) {
     CAPTURE(index);
@@ -169,6 +169,7 @@ TEST_CASE("slots: the sum of all processes stays within the limit, and each has 
         fleet::kHoldSlots, {"{t}:key"},
         {"10", step.process, std::to_string(step.used), std::to_string(step.wanted), "60000000"});
     CHECK(reply.at(0) == step.granted);
+    CHECK(reply.at(2) == step.contended);
   }
 }
 
@@ -307,13 +308,26 @@ TEST_CASE("circuit: one process probes, and its probe decides") {
   wish.generation = 1;
   wish.wants_probe = true;
   CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 20 0 20 1");
+  // The probe is not over because its process asks for the state.
+  Ballot question;
+  question.generation = 2;
+  CHECK(in_words(vote(scripts, rule, question)) == "half-open 2 1 20 0 20 0");
   wish.process = "b";
   CHECK(in_words(vote(scripts, rule, wish)) == "half-open 2 1 20 0 20 0");
+  // Nor does a process that has no probe decide.
+  Ballot other;
+  other.generation = 2;
+  other.good_probes = 1;
+  other.process = "b";
+  CHECK(in_words(vote(scripts, rule, other)) == "half-open 2 1 20 0 20 0");
   Ballot failed;
   failed.generation = 2;
   failed.failed_probes = 1;
   failed.open_for = 0;
-  CHECK(in_words(vote(scripts, rule, failed)) == "open 3 2 1 0 1 0");
+  const auto reopened = vote(scripts, rule, failed);
+  CHECK(in_words(reopened) == "open 3 2 1 0 1 0");
+  CHECK(reopened.at(1) == 0);
+  CHECK(reopened.at(6) == 0);  // none was slow
   CHECK(in_words(vote(scripts, rule, wish)) == "half-open 4 2 1 0 1 1");
   Ballot good;
   good.generation = 4;
@@ -356,9 +370,13 @@ TEST_CASE("circuit: slow responses open it, where the policy says so") {
   BreakerRule rule;
   auto ballot = votes(0, 20, 20, 0, 0);
   ballot.slow = 10;
-  CHECK(vote(scripts, rule, ballot).at(0) == 0);
+  const auto closed = vote(scripts, rule, ballot);
+  CHECK(closed.at(0) == 0);
+  CHECK(closed.at(6) == 10);
   rule.slow_ratio = "250000";
-  CHECK(vote(scripts, rule, ballot).at(0) == 1);
+  const auto opened = vote(scripts, rule, ballot);
+  CHECK(opened.at(0) == 1);
+  CHECK(opened.at(6) == 20);
 }
 
 TEST_CASE("circuit: a share of failed or slow sends opens it at its value, and not below") {
@@ -453,8 +471,15 @@ TEST_CASE("pauses and circuits are in the snapshot for all processes") {
   CHECK(circuits[1].integer == 1);
   CHECK(circuits[2].integer > 3500 * kSecond);
   CHECK(circuits[3].integer == 1);
+  CHECK(circuits[4].integer == 1);
   CHECK(circuits[5].integer == 20);  // of which
   CHECK(circuits[6].integer == 0);   // were good
+  CHECK(circuits[7].integer == 0);   // and as many were slow
+  CHECK(circuits[8].integer == 20);
+  // A circuit that has expired is not in it, and is deleted.
+  CHECK(!ask(scripts.link(), {"HSET", "{t}:all", "old", "1 5 1 1 0 0 0 0 5"}).failed());
+  CHECK(snapshot("a").list[2].list.size() == 9);
+  CHECK(ask(scripts.link(), {"HLEN", "{t}:all"}).integer == 1);
 }
 
 TEST_CASE("a circuit that a program opens is open for all, and one that it forgets is new") {
@@ -464,6 +489,7 @@ TEST_CASE("a circuit that a program opens is open for all, and one that it forge
   scripts.run(fleet::kOpenCircuit, {"{t}:key", "{t}:all"}, {std::to_string(60 * kSecond), "name"});
   const auto open = vote(scripts, rule, votes(0, 50, 0, 50, 50));
   CHECK(in_words(open) == "open 1 0 0 0 0 0");
+  CHECK(open.at(6) == 0);
   CHECK(open.at(1) > 50 * kSecond);
   CHECK(open.at(1) <= 60 * kSecond);
   CHECK(ask(scripts.link(), {"HLEN", "{t}:all"}).integer == 1);
@@ -530,10 +556,49 @@ TEST_CASE(
   set("throttled_at", field("refilled") - std::cbrt(0.75 * field("last_max")));
   sends(1, 0);
   CHECK(field("fill") == doctest::Approx(0.7 * measured).epsilon(0.2));
+  const auto last_max = field("last_max");
+  const auto throttled_at = field("refilled") - std::cbrt(0.75 * last_max) - 2;
+  set("throttled_at", throttled_at);
+  sends(1, 0);
+  const auto since = field("refilled") - throttled_at - std::cbrt(0.75 * last_max);
+  CHECK(field("fill") ==
+        doctest::Approx(std::min(0.4 * since * since * since + last_max, 2 * measured)));
   set("throttled_at", field("refilled") - 60);
   sends(1, 0);
   CHECK(field("fill") == doctest::Approx(2 * measured));
   CHECK(field("most") == doctest::Approx(2 * measured));
+}
+
+TEST_CASE(
+    "the send rate: at least one send in two seconds, and the tokens of the time since then") {
+  Scripts scripts;
+  const auto sends = [&](std::int64_t ended, std::int64_t throttled, std::int64_t wanted) {
+    return scripts.run(fleet::kSendRate, {ended, throttled, wanted});
+  };
+  const auto field = [&](const char* name) {
+    return std::stod(ask(scripts.link(), {"HGET", "{t}:key", name}).text);
+  };
+  const auto set = [&](const char* name, double value) {
+    CHECK(!ask(scripts.link(), {"HSET", "{t}:key", name, std::to_string(value)}).failed());
+  };
+  set("bucket", 1e12);  // so nothing is measured
+  const auto first = sends(1, 1, 1);
+  CHECK(first.at(0) == 1);
+  CHECK(first.at(1) == 0);
+  CHECK(first.at(2) == 2 * kSecond);
+  CHECK(field("fill") == 0.5);
+  CHECK(field("most") == 1);
+  // A thousand seconds give ten tokens.
+  set("fill", 0.01);
+  set("capacity", 2);
+  set("most", 100);
+  set("refilled", field("refilled") - 1000);
+  const auto second = sends(0, 0, 20);
+  CHECK(second.at(1) == 12);
+  CHECK(second.at(2) == 0);
+  set("most", 4);
+  set("refilled", field("refilled") - 1000);
+  CHECK(sends(0, 0, 20).at(1) == 4);
 }
 
 TEST_CASE("budgets: taken and given, within their bounds") {
