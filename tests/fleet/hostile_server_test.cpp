@@ -1,6 +1,6 @@
 // A server that is broken or hostile: whatever it sends, the process goes on, as if the server was
 // away.
-#include "fake_redis.hpp"
+#include "fake_fleet.hpp"
 #include "lines.hpp"
 #include "redis_server.hpp"
 #include "sender.hpp"
@@ -11,10 +11,12 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace httpretry;
@@ -25,21 +27,6 @@ namespace {
 
 constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
 constexpr auto kLeast = std::numeric_limits<std::int64_t>::min();
-
-Link::Options options_for(const FakeRedis& server) {
-  Link::Options options;
-  options.address = server.address("?workers=2");
-  options.reply_timeout = 5s;  // this machine may be busy
-  options.connect_timeout = 5s;
-  options.first_wait = 5ms;
-  return options;
-}
-
-// Replies to the snapshots of a RedisState, too.
-std::string usual(const FakeRedis::Words& words) {
-  if (FakeRedis::key_of(words) != "{httpretry}:processes:all") return FakeRedis::usual(words);
-  return "*4\r\n:1\r\n*0\r\n*0\r\n" + FakeRedis::bulk("1");
-}
 
 // The reply to one call of RedisState with a server that replies with `bytes` to its script.
 template <class Reply, class Ask>
@@ -77,7 +64,7 @@ TEST_CASE("a server that sends what it must not is left, and asked again later")
       {"a list that is too long", "*2147483647\r\n", too_large},
       {"lists that together are too long",
        "*3\r\n*500000\r\n" + repeated("$-1\r\n", 500'000) + "*600000\r\n", too_large},
-      {"lists that are nested too deeply", repeated("*1\r\n", 100'000), ""},
+      {"lists that are nested too deeply", repeated("*1\r\n", 100'000), too_large},
       {"a length that is no number", "$x\r\n", ""},
       {"another protocol", "HTTP/1.1 400 Bad Request\r\n\r\n", ""},
   };
@@ -117,6 +104,57 @@ TEST_CASE("replies of every usual type are read, also in pieces of lists") {
   CHECK(reply.list[2].kind == Reply::Kind::Nil);
   CHECK(reply.list[3].kind == Reply::Kind::Error);
   CHECK(reply.list[4].text == "OK");
+}
+
+TEST_CASE("lists may be nested seven deep") {
+  FakeRedis server([](const FakeRedis::Words& words) {
+    if (words[0] != "GET") return FakeRedis::usual(words);
+    return repeated("*1\r\n", std::stoi(words[1])) + ":5\r\n";
+  });
+  Link link(options_for(server));
+  const auto deepest = ask(link, {"GET", "7"});
+  const Reply* part = &deepest;
+  for (int depth = 0; depth < 7; ++depth) {
+    REQUIRE(part->list.size() == 1);
+    part = &part->list[0];
+  }
+  CHECK(part->integer == 5);
+  CHECK(ask(link, {"GET", "8"}).text == "the server sent a reply that is too large");
+}
+
+TEST_CASE("a server that replies in time gets no PING after that of the greeting") {
+  std::atomic<int> pings = 0;
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    if (words[0] == "PING") ++pings;
+    return FakeRedis::usual(words);
+  });
+  Link link(options_for(server));
+  CHECK(link.wait_for_first().empty());
+  for (int i = 0; i < 3; ++i) CHECK(ask(link, {"GET", "key"}).kind == Reply::Kind::Nil);
+  CHECK(pings == 1);
+}
+
+TEST_CASE("a server that is late gets nothing more until it has replied") {
+  std::atomic<bool> stands_still = false;
+  std::atomic<bool> got_more = false;
+  std::atomic<const FakeRedis*> known = nullptr;
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    if (words[0] == "GET") {
+      while (stands_still) std::this_thread::yield();
+      got_more = known.load()->has_unread(0);
+    }
+    return FakeRedis::usual(words);
+  });
+  known = &server;
+  auto options = options_for(server);
+  options.reply_timeout = 20ms;
+  Link link(std::move(options));
+  CHECK(link.wait_for_first().empty());
+  stands_still = true;
+  for (int i = 0; i < 4; ++i) CHECK(ask(link, {"GET", "key"}).lost());
+  stands_still = false;
+  wait_until([&] { return ask(link, {"PING"}).text == "PONG"; });
+  CHECK_FALSE(got_more);
 }
 
 TEST_CASE("a server that greets and then ends each connection is asked more and more rarely") {
@@ -228,11 +266,16 @@ TEST_CASE("a connection on which no reply arrives for long is replaced") {
   options.reply_timeout = 20ms;
   Link link(std::move(options));
   CHECK(link.wait_for_first().empty());
+  // A time in which it was asked for nothing does not count.
+  const auto began = now_is();
+  wait_until([&] { return now_is() - began >= 1s; });
+  const auto asked = now_is();
   stands_still = true;
   wait_until([&] {
     static_cast<void>(ask(link, {"GET", "key"}));
     return server.connections() >= 2;
   });
+  CHECK(now_is() - asked >= 1s);
   wait_until([&] { return ask(link, {"PING"}).text == "PONG"; });
 }
 
@@ -284,20 +327,6 @@ TEST_CASE("a server that never has a token, and says that it has one at once, is
   // One each 5 ms, and not one for each reply.
   CHECK(server.commands("{httpretry}:rate") <= 70);
 }
-
-namespace {
-
-// Calls `act` until the state has sent three more of its snapshots, one in each of its ticks.
-template <class Act>
-void repeat_for_ticks(const FakeRedis& server, const Act& act) {
-  const auto end = server.commands("{httpretry}:processes") + 3;
-  wait_until([&] {
-    act();
-    return server.commands("{httpretry}:processes") >= end;
-  });
-}
-
-}  // namespace
 
 TEST_CASE("a send rate is asked for again when the server said, and not before") {
   FakeRedis server([&](const FakeRedis::Words& words) {
@@ -452,6 +481,21 @@ TEST_CASE("each cause why limits are not shared is logged once, until they are s
   // It was over, so it is news.
   state.hold_slots("a", 1, 0, 1, [](const auto&, Time) {});
   CHECK(lines.wait_for("OOM command", /*count=*/2));
+}
+
+TEST_CASE("of errors that differ each time, only ten are logged") {
+  std::atomic<int> errors = 0;
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    const bool is_slots = FakeRedis::key_of(words).starts_with("{httpretry}:slots");
+    return is_slots ? "-ERR number " + std::to_string(++errors) + "\r\n" : usual(words);
+  });
+  Lines lines;
+  RedisState state(options_for(server), nullptr);
+  for (int i = 0; i < 12; ++i) state.hold_slots("a", 1, 0, 1, [](const auto&, Time) {});
+  state.flush(5s);
+  CHECK(errors == 12);
+  CHECK(lines.count("limits are not shared") == 10);
+  CHECK(lines.count("ERR number 10;") == 1);
 }
 
 TEST_CASE("a server that comes back and refuses the password is told of, besides its absence") {
