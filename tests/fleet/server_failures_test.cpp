@@ -70,6 +70,21 @@ TEST_CASE("without a server, calls go on with a share of the limits") {
   CHECK(sender.wait_until([&] { return !sender.begin(0s).refused(); }));
 }
 
+TEST_CASE("without a server, the only process has all of each limit, from its first send on") {
+  RedisServer server;
+  server.stop();
+  const auto state = patient(server, 500ms, 1);
+  Sender other(state, slots_of(1), "https://other.example.com");
+  CHECK(other.wait_until([&] { return !other.begin(0s).refused(); }));  // the server is away
+  Sender first(state, slots_of(2));
+  CHECK(!first.begin(0s).refused());
+  CHECK(!first.begin(0s).refused());
+  CHECK(first.begin(0s).refused());
+  // Others with these limits in the same process, too.
+  Sender second(state, slots_of(2));
+  CHECK(second.begin(0s).refused());
+}
+
 TEST_CASE("limits begin anew after FLUSHALL, and go on after SCRIPT FLUSH and a restart") {
   Lines lines;
   RedisServer server;

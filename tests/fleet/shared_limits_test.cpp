@@ -400,6 +400,28 @@ TEST_CASE("the states of a process list its hedges, which are not shared, with i
   CHECK(state->states("rate ", now_is()).empty());
 }
 
+TEST_CASE("the states of a process have the sends that wait and those in flight") {
+  RedisServer server;
+  auto policy = rate_of(100, 1s, 10);
+  policy.concurrency.emplace();
+  policy.breaker.emplace();
+  Sender sender(patient(server), policy);
+  const auto sent = sender.begin();
+  CHECK(!sent.refused());
+  sender.limits().wait(3, 3);
+  const auto states = sender.state().states("", now_is());
+  REQUIRE(states.size() == 4);
+  const std::vector<std::string> kinds = {"breaker", "concurrency", "pause", "rate"};
+  for (std::size_t index = 0; index < states.size(); ++index) {
+    CHECK(states[index].key == kinds[index] + " https://api.example.com");
+    CHECK(states[index].waiting == 3);
+    CHECK(states[index].in_flight == (kinds[index] == "concurrency" ? 1 : 0));
+    CHECK(states[index].circuit.has_value() == (kinds[index] == "breaker"));
+  }
+  sender.limits().wait(-3, -3);
+  sender.end(sent);
+}
+
 TEST_CASE("a throttle slows the sends of all processes") {
   RedisServer server;
   const auto first = patient(server);
