@@ -3,6 +3,7 @@
 
 #include "lib/extras/queue/queue.hpp"
 #include "lib/extras/queue/queue_store.hpp"
+#include "tests/batch/folder.hpp"
 #include "tests/waiting.hpp"
 
 #include <doctest/doctest.h>
@@ -39,6 +40,7 @@ struct BrokenServer {
       return ++pages == 1 ? page : "*0\r\n";
     }
     if (name == "SCAN") return scan(words[1]);
+    if (name == "XINFO") return consumers;
     if (name != "EVALSHA") return FakeRedis::usual(words);
     const auto is = [&](const fleet::Script& script) { return words[1] == script.text; };
     if (is(kOpen) && scan) return "$-1\r\n";
@@ -49,9 +51,13 @@ struct BrokenServer {
       return FakeRedis::list(totals);
     }
     if (is(kReap) && on_reap) return on_reap();
-    if (is(kTick)) ++ticks;
+    if (is(kEnqueue)) return enqueue_reply;
+    if (is(kTick)) {
+      ++ticks;
+      return ":" + std::to_string(due.load()) + "\r\n";
+    }
     if (is(kLeave)) takes_at_last_leave = takes.load();
-    return is(kTick) || is(kLeave) ? ":1\r\n" : "$-1\r\n";
+    return is(kLeave) ? ":1\r\n" : "$-1\r\n";
   }
 
   const std::vector<std::int64_t> totals;
@@ -60,6 +66,9 @@ struct BrokenServer {
   // Called on the thread of the server.
   std::function<void()> on_totals{};
   std::function<std::string()> on_reap{};  // returns the reply to kReap
+  std::string consumers = "$-1\r\n";       // the reply to XINFO
+  std::string enqueue_reply = "$-1\r\n";   // to kEnqueue
+  std::atomic<int> due = 1;                // the number of jobs that each kTick queues
   std::atomic<int> pages = 0;
   std::atomic<std::size_t> lines_at_once = 0;  // the number that the last XRANGE requested
   std::atomic<int> reads_of_totals = 0;
@@ -171,6 +180,10 @@ TEST_CASE("the names of other queues come from all pages, and the search for the
               return page("7", {"a", "b", "c", "d", "e", "f"});
             },
             "; queues there: a, b, c, d, e, …", 1},
+           {[&](const auto&) {
+              return page("7", {"a", "b", "c", "d", "e"});
+            },
+            "; queues there: a, b, c, d, e", 1},
            {[&](const auto&) { return page("7", {}); }, "", 20},  // without an end
            {[&](const auto&) { return list_of({"7"}); }, "", 1},
            {[&](const auto&) { return std::string("-ERR unknown command\r\n"); }, "", 1},
@@ -211,15 +224,136 @@ TEST_CASE("a worker without a job reads the totals before it ends, and not only 
 
 TEST_CASE("a server that has no jobs at once is not asked at once, and the end is not waited for") {
   BrokenServer broken(0);
-  QueueStore store(options_for(broken));
+  broken.on_reap = [] { return "*2\r\n" + FakeRedis::bulk("0-0") + "*0\r\n"; };
+  std::atomic<int> wakes = 0;
+  auto options = options_for(broken);
+  options.lease = 500ms;
+  QueueStore store(options);
+  store.on_jobs([&] { ++wakes; });
   std::vector<batch::Job> jobs;
   store.take(
       1, [](std::string_view) { return true; }, jobs);
-  wait_until([&] { return broken.ticks >= 2; });  // a second
+  wait_until([&] { return broken.reads_of_totals >= 4; });  // a second
+  // As often as the totals, of which the first two were read at the beginning.
+  const int ticks = broken.ticks;
+  CHECK(ticks < broken.reads_of_totals);
   // One with each tick of the link, ten in a second.
   CHECK(broken.takes < 60);
+  CHECK(wakes == 0);
   // The server says each time that it has queued a job.
   CHECK(store.close(/*limit=*/5s).empty());
+}
+
+TEST_CASE("a worker queues due jobs at once while there are more than one script may queue") {
+  BrokenServer broken(0);
+  broken.due = 100;
+  const QueueStore store(options_for(broken));
+  // With each tick of the link, and not once a second like the totals.
+  wait_until([&] { return broken.ticks >= broken.reads_of_totals + 3; });
+}
+
+TEST_CASE("a job that is taken over wakes the worker, and is what the server says") {
+  const std::string request = R"({"url":"http://h:81/p","priority":"low"})";
+  std::atomic<int> wakes = 0;
+  BrokenServer broken(0);
+  broken.on_reap = [&] {
+    return "*2\r\n" + FakeRedis::bulk("0-0") + "*1\r\n*8\r\n" + FakeRedis::bulk("7-0") +
+           FakeRedis::bulk("a") + ":2\r\n:3\r\n:1700000000123\r\n:12\r\n" + FakeRedis::bulk("key") +
+           FakeRedis::bulk(request);
+  };
+  auto options = options_for(broken);
+  options.lease = 500ms;
+  QueueStore store(options);
+  store.on_jobs([&] { ++wakes; });
+  wait_until([&] { return wakes > 0; });
+  std::vector<batch::Job> jobs;
+  store.take(
+      1, [](std::string_view) { return true; }, jobs);
+  REQUIRE(jobs.size() == 1);
+  CHECK(jobs[0].id == "a");
+  CHECK(jobs[0].attempts == 3);
+  CHECK(jobs[0].maybe_sent_since == WallTime(1'700'000'000'123ms));
+  CHECK(jobs[0].key == "key");
+  CHECK(jobs[0].text == request);
+  CHECK(jobs[0].host == "http://h:81");
+  CHECK(jobs[0].priority == Priority::Low);
+  const auto taken = store.taken(jobs[0]);
+  CHECK(taken.id == "a");
+  CHECK(taken.entry == "7-0");
+  CHECK(taken.deliveries == 2);
+  CHECK(taken.line == 12);
+  CHECK_FALSE(taken.intended);
+}
+
+TEST_CASE("a status has the numbers and the workers that the server names") {
+  BrokenServer broken(3);
+  broken.consumers = "*2\r\n*6\r\n" + FakeRedis::bulk("name") + FakeRedis::bulk("w1") +
+                     FakeRedis::bulk("pending") + ":7\r\n" + FakeRedis::bulk("idle") +
+                     ":1500\r\n*5\r\n" + FakeRedis::bulk("idle") + ":-1\r\n" +
+                     FakeRedis::bulk("name") + FakeRedis::bulk("w2") + FakeRedis::bulk("pending");
+  QueueOptions options;
+  options.address = broken.server.address("?job=jobs");
+  const auto status = read_status(options);
+  CHECK(status.name == options.address.text() + ", queue jobs");
+  CHECK(status.counts.queued == 3);
+  CHECK(status.counts.unknown == 3);
+  CHECK(status.late == 3);
+  CHECK(status.poison == 3);
+  REQUIRE(status.next_due);
+  CHECK(*status.next_due == 3ms);
+  CHECK_FALSE(status.damaged);
+  REQUIRE(status.workers.size() == 2);
+  CHECK(status.workers[0].name == "w1");
+  CHECK(status.workers[0].jobs == 7);
+  CHECK(status.workers[0].silent == 1500ms);
+  CHECK(status.workers[1].name == "w2");
+  CHECK(status.workers[1].jobs == 0);
+  CHECK(status.workers[1].silent == 0ms);
+}
+
+TEST_CASE("a reply about jobs that were not asked for is an error, and nothing is added") {
+  const batch::Folder folder;
+  batch::BatchOptions input;
+  input.input = folder.write("in", R"({"id":"a","url":"http://a/"})"
+                                   "\n");
+  struct Row {
+    const char* reply;
+    const char* result;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"*3\r\n:1\r\n:0\r\n*0\r\n", "opened"},
+           {"*3\r\n:0\r\n:1\r\n*0\r\n", "opened"},
+           {"*3\r\n:0\r\n:2\r\n*0\r\n", "error"},
+           {"*3\r\n:0\r\n:-1\r\n*0\r\n", "error"},
+           {"*3\r\n:0\r\n:0\r\n*1\r\n:0\r\n", "refused"},
+           {"*3\r\n:0\r\n:0\r\n*1\r\n:1\r\n", "error"},
+           {"*3\r\n:0\r\n:0\r\n*1\r\n:-1\r\n", "error"},
+           {"*2\r\n:0\r\n:0\r\n", "error"},
+           {"*4\r\n:0\r\n:0\r\n*0\r\n:0\r\n", "error"},
+           {"$-1\r\n", "error"},
+       }) {
+    CAPTURE(row.reply);
+    BrokenServer broken(0);
+    broken.enqueue_reply = row.reply;
+    QueueOptions options;
+    options.address = broken.server.address("?job=jobs");
+    int problems = 0;
+    input.on_problem = [&](const Problem& problem) {
+      ++problems;
+      CHECK(problem.message ==
+            "the queue already has a different job with the id \"a\": each job needs its own id");
+    };
+    std::string result;
+    try {
+      result = Enqueue::open(options, input) ? "opened" : "refused";
+    } catch (const batch::StoreError& error) {
+      CHECK(std::string(error.what()).find("does not fit a queue") != std::string::npos);
+      CHECK(std::string(error.what()).ends_with("; nothing was added"));
+      result = "error";
+    }
+    CHECK(result == row.result);
+    CHECK(problems == (result == "refused" ? 1 : 0));
+  }
 }
 
 TEST_CASE("totals out of range are bounded") {
