@@ -118,6 +118,28 @@ TEST_CASE("a heartbeat keeps a job, and does not take it back") {
   CHECK(queue.finish("w1", jobs[0], "q") == 1);
 }
 
+TEST_CASE("a search for silent jobs goes on from where the last one ended") {
+  Scripts queue;
+  queue.add("a");
+  queue.add("b");
+  const auto jobs = queue.take("w1", 2);
+  REQUIRE(jobs.size() == 2);
+  queue.all_are_silent();
+  const auto search = [&](const std::string& from) {
+    return queue.run(kReap, {"w2", std::to_string(kLease), "1", from, "3600000"});
+  };
+  // Behind all entries there is none.
+  CHECK(search("9999999999999-0").list.at(1).list.empty());
+  const auto first = search("0-0");
+  REQUIRE(first.list.at(1).list.size() == 1);
+  CHECK(first.list[1].list[0].list.at(1).text == "a");
+  CHECK(first.list[0].text == jobs[1].entry);
+  const auto second = search(first.list[0].text);
+  REQUIRE(second.list.at(1).list.size() == 1);
+  CHECK(second.list[1].list[0].list.at(1).text == "b");
+  CHECK(second.list[0].text == "0-0");
+}
+
 TEST_CASE("what may have been sent and must not be again is unknown when its worker is silent") {
   Scripts queue;
   queue.add("a");
