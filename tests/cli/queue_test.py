@@ -86,6 +86,7 @@ class Queues(QueueTest):
         letter = json.loads((self.folder / "dead").read_text())
         self.assertEqual((letter["id"], letter["key"], letter["last"]["status"]),
                          ("a", server.seen[0].headers["idempotency-key"], 404))
+        self.assertRegex(letter["key"], "^[0-9a-f]{32}$")
         self.work("--dead", "dead", *QUIET)
         self.assertEqual(len((self.folder / "dead").read_text().splitlines()), 1)
         server.responses = [Response(200)]
