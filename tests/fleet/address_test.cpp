@@ -35,6 +35,10 @@ TEST_CASE("a Redis URL is taken apart") {
       {"redis://[::1]", "::1|6379|||0||1"},
       {"redis://h/0?job=nightly-2026.11&workers=4", "h|6379|||0|nightly-2026.11|4"},
       {"redis://h?job=a", "h|6379|||0|a|1"},
+      {"redis://h?", "h|6379|||0||1"},
+      {"redis://%41nn:%7e%2F@h", "h|6379|Ann|~/|0||1"},
+      {"redis://h:1/0?workers=1", "h|1|||0||1"},
+      {"redis://h:65535/1000000?workers=100000", "h|65535|||1000000||100000"},
   };
   for (const auto& row : rows) {
     CAPTURE(row.url);
@@ -48,6 +52,14 @@ TEST_CASE("a Redis URL may say how long a reply takes, in milliseconds") {
   using std::chrono::milliseconds;
   CHECK(parse_address("redis://h").value().timeout == milliseconds(50));
   CHECK(parse_address("redis://h?timeout=200").value().timeout == milliseconds(200));
+  CHECK(parse_address("redis://h?timeout=1").value().timeout == milliseconds(1));
+  CHECK(parse_address("redis://h?timeout=60000").value().timeout == milliseconds(60000));
+}
+
+TEST_CASE("the name of a queue in a Redis URL has up to 100 characters") {
+  const std::string name(100, 'a');
+  CHECK(parse_address("redis://h?job=" + name).value().job == name);
+  CHECK_FALSE(parse_address("redis://h?job=" + name + "a").has_value());
 }
 
 TEST_CASE("what is wrong with a Redis URL is told, with its position") {
@@ -64,16 +76,26 @@ TEST_CASE("what is wrong with a Redis URL is told, with its position") {
       {"redis://:p@", "position 12: it has no host"},
       {"redis://ann@h", "the user has no password"},
       {"redis://h:70000", "position 11: the port: expected a number from 1 to 65535"},
+      {"redis://h:65536", "position 11: the port: expected a number from 1 to 65535"},
+      {"redis://h:0", "position 11: the port: expected a number from 1 to 65535"},
+      {"redis://[::1]:", "position 15: the port: expected a number"},
       {"redis://h:", "position 11: the port: expected a number"},
       {"redis://h:6379/x", "position 16: the database: expected a number from 0"},
       {"redis://h/-1", "position 11: the database"},
+      {"redis://h/1000001", "position 11: the database: expected a number from 0 to 1000000"},
       {"redis://h/0?workers=0", "position 21: workers: expected a number from 1"},
+      {"redis://h/0?workers=100001", "position 21: workers: expected a number from 1 to 100000"},
+      {"redis://h/0?timeout=0", "position 21: timeout: expected a number from 1 to 60000"},
+      {"redis://h/0?timeout=60001", "position 21: timeout: expected a number from 1 to 60000"},
       {"redis://h/0?timeout=50ms", "position 21: timeout: expected a number from 1 to 60000"},
       {"redis://h/0?worker=2",
        "position 13: unknown parameter 'worker'; expected 'job', 'workers' or 'timeout'"},
       {"redis://h/0?job=", "job: expected a name of 1 to 100 letters"},
       {"redis://h/0?job=a%7Bb", "position 17: job: expected a name"},
       {"redis://:a%4@h", "position 10: the password has a '%'"},
+      {"redis://:a%4g@h", "position 10: the password has a '%'"},
+      {"redis://a%:b@h", "position 9: the user has a '%'"},
+      {"redis://h?job=a%", "position 15: the job has a '%'"},
       {"redis://fe80::1", "position 9: an IPv6 address must be in brackets: [::1]"},
       {"redis://[::1", "']' is missing after the host"},
       {"redis://[::1]x", "expected ':' and a port after ']'"},
