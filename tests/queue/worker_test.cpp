@@ -333,6 +333,67 @@ TEST_CASE("where adding is given up, it is known what was added and what may hav
   CHECK(!report.without_id);
 }
 
+TEST_CASE("where adding is stopped before it began, nothing was added") {
+  Fixture queue;
+  const auto adding = Enqueue::open(queue.options(), queue.urls(1));
+  REQUIRE(adding);
+  const auto report = adding->add([] { return true; });
+  CHECK(report.problem == "it was stopped");
+  CHECK(report.added == 0);
+  CHECK(report.present == 0);
+  CHECK(report.line == 0);
+  CHECK(report.maybe_line == 0);
+  CHECK(read_status(queue.options()).counts.total() == 0);
+}
+
+TEST_CASE("a job that waits for ten seconds waits on the server, and a shorter wait is kept here") {
+  Fixture queue;
+  queue.add(queue.urls(2));
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  const auto first = next_job(store);
+  const auto second = next_job(store);
+  store.wait(first, 10s - 1ns, /*attempts=*/3, "");
+  store.wait(second, 10s, /*attempts=*/4, "");
+  wait_until([&] { return read_status(queue.options()).counts.waiting > 0; });
+  CHECK(read_status(queue.options()).counts.waiting == 1);
+  CHECK(store.close(5s).empty());
+  CHECK(read_status(queue.options()).counts.waiting == 2);
+  RemoteQueue other(options.remote);
+  CHECK(other.connect().empty());
+  const auto record = [&](const batch::Job& job) {
+    return other.ask(plain_command({"HGET", other.key(Key::Jobs), job.id})).text;
+  };
+  CHECK(record(first).starts_with("w|3|"));
+  CHECK(record(second).starts_with("w|4|"));
+}
+
+TEST_CASE("the jobs of a host that asked for a pause wait on the server") {
+  Fixture queue;
+  queue.add(queue.urls(2));
+  StoreOptions options;
+  options.remote.address = queue.options().address;
+  options.tell = [](const std::string& /*text*/) {};
+  QueueStore store(options);
+  const auto job = next_job(store);
+  store.hold(job.host, 1h);
+  store.hold(job.host, 1min);  // the later end counts
+  store.give_back(job);
+  std::vector<batch::Job> none;
+  wait_until([&] {
+    store.take(
+        1, [](std::string_view /*host*/) { return true; }, none);
+    return read_status(queue.options()).counts.waiting == 2;
+  });
+  CHECK(none.empty());
+  const auto due = read_status(queue.options()).next_due;
+  REQUIRE(due);
+  CHECK(*due > 50min);
+  CHECK(*due <= 1h);
+}
+
 TEST_CASE("a lease that the worker itself took over is not renewed") {
   Fixture queue;
   queue.enqueue_one();
