@@ -270,6 +270,24 @@ class Away(QueueTest):
         self.assertRegex(worker.stderr.read().decode(),
                          r"the results of 1 job \([0-9a-f]{8}-1\) could not be recorded in the queue")
 
+    def test_of_many_results_that_cannot_be_filed_ten_are_named(self):
+        redis = self.redis()
+        release = threading.Event()
+        self.addCleanup(release.set)
+        server = self.server(Response(200, hold=release))
+        self.enqueue(*({"url": server.url(f"/{i}"), "id": f"j{i}"} for i in range(12)))
+        worker = self.start_worker("--grace", "300ms", *QUIET)
+        for _ in range(12):
+            server.arrived.get(timeout=LIMIT)
+        redis.kill()
+        release.set()
+        worker.stderr.readline()
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=LIMIT), 23)
+        self.assertRegex(worker.stderr.read().decode(),
+                         r"the results of 12 jobs \((j\d+, ){10}…\) could not be recorded in the queue: "
+                         "other workers take them over when the leases end")
+
     def test_a_queue_that_was_deleted_ends_its_workers(self):
         redis = self.redis()
         worker = self.start_worker(*QUIET)
