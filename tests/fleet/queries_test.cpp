@@ -182,6 +182,68 @@ TEST_CASE("slots that no send uses are given back, by a process that ends, too")
   CHECK(pings == 2);
 }
 
+TEST_CASE("a send of low priority leaves a fifth of the slots to others if others wait") {
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    if (!is_about(words, "slots")) return usual(words);
+    return FakeRedis::list({std::stoll(words[7]), 1, 0});
+  });
+  Sender sender(std::make_shared<FleetState>(options_for(server)), slots_of(5));
+  for (int count = 0; count < 4; ++count) CHECK(!sender.begin().refused());
+  const auto look = [&](Priority priority) {
+    SendAsk ask;
+    ask.now = now_is();
+    ask.priority = priority;
+    return sender.limits().look(ask);
+  };
+  sender.limits().wait(2, 2);
+  wait_until([&] {
+    SendAsk ask;
+    ask.now = now_is();
+    ask.priority = Priority::Low;
+    StateChanges changes;
+    CHECK(sender.limits().enter(ask, changes).held != QueuedBy::Nothing);
+    return look(Priority::Normal).held == QueuedBy::Nothing;  // it has the fifth slot
+  });
+  CHECK(look(Priority::Low).held == QueuedBy::Concurrency);
+  CHECK(look(Priority::Low).until == kNever);
+  sender.limits().wait(-1, -1);
+  CHECK(look(Priority::Low).held == QueuedBy::Nothing);
+  sender.limits().wait(-1, -1);
+}
+
+TEST_CASE("a send that joins those that wait gets its token after theirs") {
+  FakeRedis server([&](const FakeRedis::Words& words) {
+    return is_about(words, "rate") ? FakeRedis::list({0, 0, 3'600'000'000}) : usual(words);
+  });
+  auto options = options_for(server);
+  options.tick = 1h;
+  Sender sender(std::make_shared<FleetState>(std::move(options)), rate_of(1, 1h, 5));
+  CHECK(sender.begin(0s).refused());
+  wait_until([&] { return sender.look().held == QueuedBy::Rate; });
+  const auto until = sender.look().until;
+  CHECK(until > now_is() + 59min);
+  SendAsk ask;
+  ask.now = now_is();
+  CHECK(sender.limits().waiting(ask).token_at == until);
+  sender.limits().wait(2, 2);
+  CHECK(sender.limits().waiting(ask).token_at == until + 2h);
+  CHECK(sender.limits().waiting(ask).for_slots == 0);
+  sender.limits().wait(-2, -2);
+}
+
+TEST_CASE("a limit that was not used for long is dropped") {
+  FakeRedis server(usual);
+  const auto state = std::make_shared<FleetState>(options_for(server));
+  LimitKeys keys;
+  keys.policy = std::make_shared<const GuardPolicy>(rate_of(1, 1s, 1));
+  keys.rate = "rate old";
+  state->limits(keys, now_is() - 11s).reset();
+  keys.rate = "rate new";
+  state->limits(keys, now_is()).reset();
+  wait_until([&] { return state->states("rate old", now_is()).empty(); });
+  CHECK(state->states("rate", now_is()).size() == 1);
+}
+
 TEST_CASE("a reply wakes the sends that wait, without a tick") {
   std::atomic<bool> listens = false;
   FakeRedis server([&](const FakeRedis::Words& words) {

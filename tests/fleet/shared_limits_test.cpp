@@ -255,6 +255,38 @@ TEST_CASE("a breaker of a program is open for all, and closed for all") {
   CHECK(senders[0]->wait_until([&] { return senders[0]->send(); }));
 }
 
+TEST_CASE("a limit that a program resets is as new, here and on the server") {
+  RedisServer server;
+  auto policy = rate_of(1, 1h, 1);
+  policy.breaker.emplace();
+  Sender sender(patient(server), policy);
+  auto& state = sender.state();
+  const auto waits_for_rate = [&] { return sender.begin(0s).grant.held == QueuedBy::Rate; };
+  CHECK(sender.send());
+  CHECK(sender.wait_until(waits_for_rate));
+  CHECK(!state.reset("rate https://other", now_is()));
+  CHECK(!state.reset("hedge https://api.example.com", now_is()));
+  CHECK(state.reset("rate https://api.example.com", now_is()));
+  CHECK(sender.wait_until([&] { return !sender.begin(0s).refused(); }));
+  CHECK(sender.wait_until(waits_for_rate));
+
+  const std::string breaker = "breaker https://api.example.com";
+  CHECK(state.open_circuit(breaker, now_is() + 1h, now_is()));
+  const auto held = sender.begin(0s).grant;
+  CHECK(held.held == QueuedBy::Circuit);
+  CHECK(held.why_open == "it was opened by the program");
+  CHECK(state.reset(breaker, now_is()));
+  CHECK(sender.wait_until(waits_for_rate));
+
+  sender.pause(300s);
+  CHECK(sender.look().held == QueuedBy::Pause);
+  CHECK(state.reset("pause https://api.example.com", now_is()));
+  CHECK(sender.look().held != QueuedBy::Pause);
+  CHECK(sender.wait_until([&] {
+    return run(server, {"ZCARD", "{httpretry}:pauses:all"}).integer == 0;
+  }));
+}
+
 TEST_CASE("a server that asks one process to wait makes all wait") {
   RedisServer server;
   const auto senders = make_senders(server, GuardPolicy(), 2);
