@@ -11,6 +11,7 @@
 #include <atomic>
 #include <functional>
 #include <limits>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,7 +35,10 @@ struct BrokenServer {
     const auto& name = words[0];
     if (name == "SCRIPT") return FakeRedis::bulk(words[2]);
     if (name == "PING") ++pings;
-    if (name == "XREADGROUP") ++takes;
+    if (name == "XREADGROUP") {
+      ++takes;
+      jobs_at_once = std::stoul(words[5]);
+    }
     if (name == "XRANGE") {
       lines_at_once = std::stoul(words.back());
       return ++pages == 1 ? page : "*0\r\n";
@@ -50,7 +54,13 @@ struct BrokenServer {
       if (on_totals) on_totals();
       return FakeRedis::list(totals);
     }
-    if (is(kReap) && on_reap) return on_reap();
+    if (is(kReap) && on_reap) {
+      {
+        const std::lock_guard lock(mutex);
+        searches.emplace_back(words.begin() + 12, words.end());  // behind the consumer
+      }
+      return on_reap();
+    }
     if (is(kEnqueue)) return enqueue_reply;
     if (is(kTick)) {
       ++ticks;
@@ -65,10 +75,13 @@ struct BrokenServer {
   const Scan scan;         // returns the replies to SCAN; if it is set, the queue does not exist
   // Called on the thread of the server.
   std::function<void()> on_totals{};
-  std::function<std::string()> on_reap{};  // returns the reply to kReap
-  std::string consumers = "$-1\r\n";       // the reply to XINFO
-  std::string enqueue_reply = "$-1\r\n";   // to kEnqueue
-  std::atomic<int> due = 1;                // the number of jobs that each kTick queues
+  std::function<std::string()> on_reap{};     // returns the reply to kReap
+  std::string consumers = "$-1\r\n";          // the reply to XINFO
+  std::string enqueue_reply = "$-1\r\n";      // to kEnqueue
+  std::atomic<int> due = 1;                   // the number of jobs that each kTick queues
+  std::mutex mutex{};                         // guards the next member
+  std::vector<FakeRedis::Words> searches{};   // the arguments of each kReap
+  std::atomic<std::size_t> jobs_at_once = 0;  // the number that the last XREADGROUP requested
   std::atomic<int> pages = 0;
   std::atomic<std::size_t> lines_at_once = 0;  // the number that the last XRANGE requested
   std::atomic<int> reads_of_totals = 0;
@@ -250,6 +263,25 @@ TEST_CASE("a worker queues due jobs at once while there are more than one script
   const QueueStore store(options_for(broken));
   // With each tick of the link, and not once a second like the totals.
   wait_until([&] { return broken.ticks >= broken.reads_of_totals + 3; });
+}
+
+TEST_CASE("a worker requests as many jobs as it has places, and goes on with a search at once") {
+  BrokenServer broken(0);
+  std::atomic<int> count = 0;
+  broken.on_reap = [&] {
+    return "*2\r\n" + FakeRedis::bulk(++count == 1 ? "5-0" : "0-0") + "*0\r\n";
+  };
+  auto options = options_for(broken);
+  options.parallel = 70;
+  options.lease = 2h;
+  const QueueStore store(options);
+  wait_until([&] { return broken.takes > 0 && count >= 2; });
+  CHECK(broken.jobs_at_once == 70);
+  const std::lock_guard lock(broken.mutex);
+  using Words = FakeRedis::Words;
+  REQUIRE(broken.searches.size() == 2);
+  CHECK(broken.searches[0] == Words{"7200000", "70", "0-0", "3600000"});
+  CHECK(broken.searches[1] == Words{"7200000", "70", "5-0", "3600000"});
 }
 
 TEST_CASE("a job that is taken over wakes the worker, and is what the server says") {
