@@ -409,6 +409,26 @@ TEST_CASE("circuit: a share of failed or slow sends opens it at its value, and n
   }
 }
 
+TEST_CASE("circuit: votes count for ten tenths of the window") {
+  Scripts scripts;
+  CHECK(in_words(vote(scripts, {}, votes(0, 1, 1, 0, 0))) == "closed 0 0 1 1 0 0");
+  std::int64_t tenth = 0;  // the current one
+  for (const auto& field : ask(scripts.link(), {"HKEYS", "{t}:key"}).list) {
+    if (field.text.starts_with("w:")) tenth = std::stoll(field.text.substr(2));
+  }
+  const auto name = [&](std::int64_t later) { return "w:" + std::to_string(tenth + later); };
+  CHECK(!ask(scripts.link(),
+             {"HSET", "{t}:key", name(-9), "2 2 1", name(-10), "4 4 4", name(1), "8 8 8"})
+             .failed());
+  const auto reply = vote(scripts, {}, votes(0, 0, 0, 0, 0));
+  CHECK(in_words(reply) == "closed 0 0 3 3 0 0");
+  CHECK(reply.at(6) == 1);
+  for (const auto later : {-9, -10, 1}) {
+    const auto exists = ask(scripts.link(), {"HEXISTS", "{t}:key", name(later)}).integer;
+    CHECK(exists == (later == -9 ? 1 : 0));
+  }
+}
+
 TEST_CASE("circuit: each window without an opening makes the openings in a row one fewer") {
   struct Row {
     int openings, quiet_windows, openings_after;
@@ -626,4 +646,52 @@ TEST_CASE("budgets of a window: the sum of what came and went") {
   CHECK(change(200) == 200);
   CHECK(change(-1000) == -800);
   CHECK(change(0) == -800);
+  // The sums of ten tenths of the window count.
+  const auto fields = ask(scripts.link(), {"HKEYS", "{t}:key"}).list;
+  REQUIRE(fields.size() == 1);
+  const auto tenth = std::stoll(fields[0].text);
+  CHECK(!ask(scripts.link(), {"HSET", "{t}:key", std::to_string(tenth - 9), "30",
+                              std::to_string(tenth - 10), "400", std::to_string(tenth + 1), "5000"})
+             .failed());
+  CHECK(change(0) == -770);
+  CHECK(ask(scripts.link(), {"HLEN", "{t}:key"}).integer == 2);
+}
+
+TEST_CASE("each key expires when its state would be the initial one again") {
+  Scripts scripts;
+  const auto hour = 3600 * kSecond;
+  const auto hour_text = std::to_string(hour);
+  // Also deletes the key.
+  const auto expires_in = [&](std::int64_t seconds) {
+    CAPTURE(seconds);
+    const auto life = ask(scripts.link(), {"PTTL", "{t}:key"}).integer;
+    CHECK(life <= seconds * 1000);
+    CHECK(life > (seconds - 60) * 1000);  // this machine may be busy
+    CHECK(ask(scripts.link(), {"DEL", "{t}:key"}).integer == 1);
+  };
+  scripts.run(fleet::kTakeTokens, {1, hour, 1, 1, 0, 0});
+  expires_in(3601);
+  scripts.run(fleet::kReserveTokens, {1, hour, 1, 1, 0});
+  expires_in(3601);
+  scripts.run(fleet::kHoldSlots, {"{t}:key"}, {"10", "a", "0", "1", hour_text});
+  expires_in(3601);
+  scripts.run(fleet::kPause, {"{t}:key"}, {"x", hour_text});
+  expires_in(3601);
+  scripts.run(fleet::kBudget, {500'000, 5'000, 0, hour});
+  expires_in(3600);
+  scripts.run(fleet::kBudgetWindow, {hour, 5});
+  expires_in(3601);
+  scripts.run(fleet::kSendRate, {1, 1, 0});
+  expires_in(601);
+  // The window is an hour. A circuit is kept for one more window than it needs to forget its
+  // openings in a row.
+  vote(scripts, {}, votes(0, 1, 1, 0, 0));
+  expires_in(7201);
+  vote(scripts, {}, votes(0, 20, 0, 20, 20));
+  expires_in(10801);
+  scripts.run(fleet::kOpenCircuit, {"{t}:key", "{t}:all"}, {hour_text, "name"});
+  expires_in(90001);
+  scripts.run(fleet::kSnapshot, {"{t}:key", "{t}:pauses", "{t}:all", "{t}:salt"},
+              {"a", hour_text, "7"});
+  expires_in(3601);
 }

@@ -182,6 +182,28 @@ TEST_CASE("slots that no send uses are given back, by a process that ends, too")
   CHECK(pings == 2);
 }
 
+TEST_CASE("a slot is given back at once if other processes wait for one, and kept otherwise") {
+  for (const bool contended : {false, true}) {
+    CAPTURE(contended);
+    Arguments slots(6, 7);  // used and wanted
+    FakeRedis server([&](const FakeRedis::Words& words) {
+      if (!is_about(words, "slots")) return usual(words);
+      slots.note(words);
+      return FakeRedis::list({std::stoll(words[7]), 2, contended ? 1 : 0});
+    });
+    auto options = options_for(server);
+    options.tick = 1h;
+    Sender sender(std::make_shared<FleetState>(std::move(options)), slots_of(4));
+    wait_until([&] { return sender.state().salt() == 1; });  // of the first and only snapshot
+    CHECK(sender.send());
+    if (contended) wait_until([&] { return slots.calls().back() == "0 0"; });
+    CHECK(!sender.begin().refused());
+    CHECK(!sender.begin().refused());
+    using Calls = std::vector<std::string>;
+    CHECK(slots.calls() == (contended ? Calls{"0 1", "0 0", "0 1", "1 2"} : Calls{"0 1", "1 2"}));
+  }
+}
+
 TEST_CASE("a send of low priority leaves a fifth of the slots to others if others wait") {
   FakeRedis server([&](const FakeRedis::Words& words) {
     if (!is_about(words, "slots")) return usual(words);
