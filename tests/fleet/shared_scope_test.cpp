@@ -218,6 +218,14 @@ SendEnd end_of(bool failed, Duration took = {}) {
   return end;
 }
 
+RedisState::CircuitView view_of(Circuit state, std::int64_t generation, Time until = {}) {
+  RedisState::CircuitView view;
+  view.state = state;
+  view.generation = generation;
+  view.until = until;
+  return view;
+}
+
 BreakerPolicy five_failures() {
   BreakerPolicy policy;
   policy.failures = 5;
@@ -256,7 +264,10 @@ TEST_CASE("votes are counted until the next query, with the failures in a row at
   CHECK_FALSE(votes.has_votes());
 
   // Failures that other processes have reported before count in the row, until a success.
-  votes.on_reply({.openings = 2, .failed_in_a_row = 3}, start);
+  auto view = view_of(Circuit::Closed, 0);
+  view.openings = 2;
+  view.failed_in_a_row = 3;
+  votes.on_reply(view, start);
   CHECK_FALSE(votes.vote(policy, grant_of(votes), end_of(true)));
   CHECK(votes.vote(policy, grant_of(votes), end_of(true)));
   CHECK_FALSE(votes.vote(policy, grant_of(votes), end_of(false)));
@@ -277,7 +288,7 @@ TEST_CASE("an open circuit holds sends until its end, and then only a probe may 
   const auto policy = five_failures();
   CircuitVotes votes;
   const auto earlier = grant_of(votes);
-  CHECK(votes.on_reply({.state = Circuit::Open, .until = start + 1s, .generation = 1}, start));
+  CHECK(votes.on_reply(view_of(Circuit::Open, 1, start + 1s), start));
   CHECK(votes.hold(start + 1s - 1ns).by == QueuedBy::Circuit);
   CHECK(votes.hold(start).until == start + 1s);
   CHECK(votes.hold(start + 1s).by == QueuedBy::SharedState);
@@ -289,14 +300,15 @@ TEST_CASE("an open circuit holds sends until its end, and then only a probe may 
 
   // Another process has the probe.
   CHECK(votes.start_query(policy, /*wants_probe=*/true, 0.5, start).wants_probe);
-  CHECK(votes.on_reply({.state = Circuit::HalfOpen, .generation = 2}, start + 1s));
+  CHECK(votes.on_reply(view_of(Circuit::HalfOpen, 2), start + 1s));
   CHECK(votes.hold(start + 1s).by == QueuedBy::Circuit);
   CHECK(votes.hold(start + 1s).until == start + 1250ms);
   CHECK(votes.hold(start + 1250ms).by == QueuedBy::SharedState);
   // This process has it.
   votes.start_query(policy, /*wants_probe=*/true, 0.5, start + 2s);
-  CHECK_FALSE(
-      votes.on_reply({.state = Circuit::HalfOpen, .generation = 2, .probe = true}, start + 2s));
+  auto may_probe = view_of(Circuit::HalfOpen, 2);
+  may_probe.probe = true;
+  CHECK_FALSE(votes.on_reply(may_probe, start + 2s));
   CHECK(votes.hold(start + 2s).by == QueuedBy::Nothing);
   CHECK(votes.take_probe() == 1);
   CHECK(votes.take_probe() == 0);
@@ -319,6 +331,6 @@ TEST_CASE("an open circuit holds sends until its end, and then only a probe may 
   CHECK(sent.good_probes == 1);
   CHECK(sent.failed_probes == 2);
   CHECK(sent.counts.all == 0);
-  CHECK(votes.on_reply({.generation = 3}, start + 2s));
+  CHECK(votes.on_reply(view_of(Circuit::Closed, 3), start + 2s));
   CHECK(votes.hold(start + 2s).by == QueuedBy::Nothing);
 }
