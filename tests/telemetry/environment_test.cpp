@@ -105,15 +105,25 @@ TEST_CASE("each variable does what the standard says, and what cannot be used is
       {{{"OTEL_EXPORTER_OTLP_TIMEOUT", "0"}},
        kDefault,
        "OTEL_EXPORTER_OTLP_TIMEOUT: \"0\" is not between 1 and 86399999; it is ignored\n"},
+      {{{"OTEL_EXPORTER_OTLP_TIMEOUT", "1"}}, "http://localhost:4318 t= m= unknown_service 1", ""},
+      {{{"OTEL_EXPORTER_OTLP_TIMEOUT", "86399999"}},
+       "http://localhost:4318 t= m= unknown_service 86399999",
+       ""},
+      {{{"OTEL_EXPORTER_OTLP_TIMEOUT", "86400000"}},
+       kDefault,
+       "OTEL_EXPORTER_OTLP_TIMEOUT: \"86400000\" is not between 1 and 86399999; it is ignored\n"},
       {{{"OTEL_SERVICE_NAME", "shop"}, {"OTEL_RESOURCE_ATTRIBUTES", "service.name=x,a=b%2Cc"}},
        "http://localhost:4318 t= m= shop 10000 a=b,c",
+       ""},
+      {{{"OTEL_RESOURCE_ATTRIBUTES", "cafe=decade,b=50%,c=%4,d=%4z,e=%z4,f=%C3%a9f"}},
+       "http://localhost:4318 t= m= unknown_service 10000 cafe=decade b=50% c=%4 d=%4z e=%z4 f=éf",
        ""},
       {{{"OTEL_RESOURCE_ATTRIBUTES", "service.name=x"}}, "http://localhost:4318 t= m= x 10000", ""},
       {{{"OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"}}, kDefault, ""},
       {{{"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}},
        kDefault,
        "OTEL_EXPORTER_OTLP_PROTOCOL: \"grpc\" is not supported; http/json is used\n"},
-      {{{"OTEL_BSP_SCHEDULE_DELAY", "1"}, {"OTEL_LOG_LEVEL", "info"}},
+      {{{"OTEL_BSP_SCHEDULE_DELAY", "1"}, {"OTEL_LOG_LEVEL", "info"}, {"OTEL_EMPTY", ""}},
        kDefault,
        "OTEL_BSP_SCHEDULE_DELAY, OTEL_LOG_LEVEL: no effect here\n"},
       {{{"OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"}},
@@ -153,6 +163,11 @@ TEST_CASE("the sampler of the environment") {
       {"traceidratio", "", false, 1, ""},
       {"traceidratio", "1.5", false, 1,
        "OTEL_TRACES_SAMPLER_ARG: \"1.5\" is not between 0 and 1; it is ignored\n"},
+      {"traceidratio", "0", false, 0, ""},
+      {"traceidratio", "1", false, 1, ""},
+      {"traceidratio", "-0.5", false, 1,
+       "OTEL_TRACES_SAMPLER_ARG: \"-0.5\" is not between 0 and 1; it is ignored\n"},
+      {"always_off", "0.5", false, 0, ""},
       {"traceidratio", "half", false, 1,
        "OTEL_TRACES_SAMPLER_ARG: \"half\" is not a number; it is ignored\n"},
       {"traceidratio", "nan", false, 1,
@@ -177,5 +192,6 @@ TEST_CASE("the sampler of the environment") {
     TracesOptions options;
     sample_as_environment(options);
     CHECK(options.sample_ratio == (value[0] == 't' ? 0 : 1));
+    CHECK(options.parent_based == (value[0] != 't'));
   }
 }

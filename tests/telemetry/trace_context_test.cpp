@@ -32,6 +32,19 @@ TEST_CASE("a traceparent is read as the standard says") {
       {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0", false, ""},
       {"00_0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331_01", false, ""},
       {"0g-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false, ""},
+      // One part alone that is not hexadecimal, or not separated.
+      {"00-0af7651916cd43dg8448eb211c80319c-b7ad6b7169203331-01", false, ""},
+      {"00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01", false, ""},
+      {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333g-01", false, ""},
+      {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0g", false, ""},
+      {"00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", false, ""},
+      {"00-0af7651916cd43dd8448eb211c80319c_b7ad6b7169203331-01", false, ""},
+      {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331_01", false, ""},
+      // A half of the trace id may be zero.
+      {"00-00000000000000008448eb211c80319c-b7ad6b7169203331-02", true,
+       "00-00000000000000008448eb211c80319c-b7ad6b7169203331-02"},
+      {"00-0af7651916cd43dd0000000000000000-0000000000000001-01", true,
+       "00-0af7651916cd43dd0000000000000000-0000000000000001-01"},
       {"", false, ""},
   };
   for (const auto& row : rows) {
@@ -49,12 +62,22 @@ TEST_CASE("a tracestate goes on untouched, or not at all") {
   };
   CHECK(state("a=1, b@c=2,,d=3 4") == "a=1,b@c=2,d=3 4");
   CHECK(state("no pair").empty());
+  CHECK(state("pair").empty());
+  CHECK(state("a=1,pair").empty());
+  CHECK(state("=1").empty());
+  CHECK(state("a=").empty());
+  CHECK(state("a=\x1F").empty());
+  CHECK(state("a=\x7F").empty());
+  CHECK(state("a=!~") == "a=!~");
   CHECK(state("A=1").empty());
   CHECK(state("a=b=c").empty());
   std::string many;
   for (int i = 0; i < 40; ++i) many += "k" + std::to_string(i) + "=v,";
   CHECK(state(many).ends_with("k31=v"));
   CHECK(state("a=" + std::string(257, 'x')).empty());
+  CHECK(state("a=" + std::string(256, 'x')).size() == 258);
+  CHECK(state(std::string(257, 'a') + "=x").empty());
+  CHECK(state(std::string(256, 'a') + "=x").size() == 258);
 }
 
 TEST_CASE("baggage keeps whole members up to 8192 bytes") {
@@ -67,6 +90,11 @@ TEST_CASE("baggage keeps whole members up to 8192 bytes") {
   const auto less =
       TraceContext::parse(kParent, "", many + "long=" + std::string(3000, 'x'))->baggage;
   CHECK(less == all);
+  // The first member with its comma has 100 bytes, so the last one fits exactly, or not at all.
+  const std::string first = "a=" + std::string(97, 'x') + ",";
+  const auto last = [&](std::size_t size) { return "b=" + std::string(size - 2, 'y'); };
+  CHECK(TraceContext::parse(kParent, "", first + last(8092))->baggage == first + last(8092));
+  CHECK(TraceContext::parse(kParent, "", first + last(8093))->baggage + "," == first);
   CHECK(TraceContext::parse(kParent, "", "a=1;p=2, b=%20")->baggage == "a=1;p=2,b=%20");
   // A header must not have a control byte, so propagate() could not send it.
   CHECK(TraceContext::parse(kParent, "", "a=1,b=\n,c=3,d=\x7F")->baggage == "a=1,c=3");
