@@ -80,6 +80,7 @@ TEST_CASE("a token is requested as RFC 6749 says") {
   CHECK(request.headers().get("Content-Type") == "application/x-www-form-urlencoded");
   CHECK(request.headers().get("Accept") == "application/json");
   CHECK(body_of(request) == "grant_type=client_credentials&scope=read%20write");
+  CHECK(request.options().max_body == std::uint64_t{1'048'576});
   const auto& login = request.options().credentials;
   REQUIRE(login);
   CHECK(login->scheme == Credentials::Scheme::Basic);
@@ -217,7 +218,7 @@ TEST_CASE("what is said without a token names the token URL and the reason") {
     bool permanent = false;
   };
   const std::string html = "<p>" + std::string(kSecret) + "</p>";
-  const std::array<Case, 13> cases{{
+  const std::array<Case, 14> cases{{
       {Response(401, R"({"error": "invalid_client", "error_description": "unknown client"})"),
        Errc::Status, "http://login.test/token: invalid_client: unknown client (status 401)", true},
       {Response(400, R"({"error": "invalid_scope"})"), Errc::Status,
@@ -228,6 +229,10 @@ TEST_CASE("what is said without a token names the token URL and the reason") {
                 R"({"error": "x", "error_description": "the secret s3cr3t/&é is\u0007wrong"})"),
        Errc::Status, "http://login.test/token: x: the secret REDACTED is\\u0007wrong (status 400)",
        true},
+      {Response(400, R"({"error": "s3cr3t/&é s3cr3t/&é", "error_description": ")"
+                     R"(s3cr3t%2F%26%C3%A9 bXklMjBhcHA6czNjcjN0JTJGJTI2JUMzJUE5 s3cr3t/&é"})"),
+       Errc::Status,
+       "http://login.test/token: REDACTED REDACTED: REDACTED REDACTED REDACTED (status 400)", true},
       {Response(304), Errc::Status, "http://login.test/token: the status is 304"},
       {Response(403, html), Errc::Status,
        "http://login.test/token: failed after 1 attempt in 0 s: 403 (not_retryable)", true},

@@ -122,10 +122,18 @@ TEST_CASE("a parameter replaces the one of the first URL, in any spelling of its
   for (const auto* first : {"p[n]", "p%5bn%5d", "p%5Bn%5d"}) {
     CAPTURE(first);
     Api api;
-    api.add("http://x/?P%5Bn%5D=7&p%5Bn%5D=1", "[1]");
-    api.add("http://x/?P%5Bn%5D=7&p%5Bn%5D=2", "[]");
-    const auto url = "http://x/?" + std::string(first) + "=5&P%5Bn%5D=7";
+    api.add("http://x/?P%5Bn%5D=7&p%5BN%5D=8&p%5Bn%5D=1", "[1]");
+    api.add("http://x/?P%5Bn%5D=7&p%5BN%5D=8&p%5Bn%5D=2", "[]");
+    const auto url = "http://x/?" + std::string(first) + "=5&P%5Bn%5D=7&p%5BN%5D=8";
     CHECK(api.walk(Paging::numbers("p[n]"), url).value() == 1);
+  }
+  for (const auto* first : {"%C3%A9", "%c3%A9", "%C3%a9", "%c3%a9"}) {
+    CAPTURE(first);
+    Api api;
+    api.add("http://x/?%C3%A8=7&%C3%A9=1", "[1]");
+    api.add("http://x/?%C3%A8=7&%C3%A9=2", "[]");
+    const auto url = "http://x/?%C3%A8=7&" + std::string(first) + "=5";
+    CHECK(api.walk(Paging::numbers("\xC3\xA9"), url).value() == 1);
   }
 }
 
