@@ -340,6 +340,127 @@ TEST_CASE("each problem is told once, without the headers") {
                             ": the collector responded with 401\n");
 }
 
+TEST_CASE("what a partial success rejects is a number or a text, and at most what was sent") {
+  struct Row {
+    const char* rejected;
+    std::uint64_t count;
+  };
+  const Row rows[] = {
+      {R"("10")", 10}, {R"("")", 0}, {R"("99")", 12}, {"7", 7},
+      {"0", 0},        {"-3", 0},    {"99", 12},      {"18446744073709551615", 12},
+      {"true", 0},     {"1.5", 0},   {"null", 0},     {R"("x")", 0},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.rejected);
+    const auto body = R"({"partialSuccess": {"rejectedSpans": )" + std::string(row.rejected) +
+                      R"(, "errorMessage": "too old"}})";
+    FaultServer collector(Scenario{Step(200, body)});
+    std::vector<std::string> told;
+    auto where = to(collector);
+    where.timeout = 10s;
+    where.on_problem = [&](const std::string& problem) { told.push_back(problem); };
+    Otlp exporter(where);
+    for (int i = 0; i < 12; ++i) exporter.add(some_span());
+    REQUIRE(exporter.flush(10s));
+    CHECK(collector.requests() == 1);
+    CHECK(exporter.exported() == 12 - row.count);
+    CHECK(drops(exporter, "traces", "rejected") == row.count);
+    CHECK(joined(told) ==
+          (row.count == 0 ? "" : "OTLP traces were rejected by the collector: too old\n"));
+  }
+}
+
+TEST_CASE("a rejection without a message is told without one") {
+  FaultServer collector(Scenario{Step(200, R"({"partialSuccess": {"rejectedSpans": 1}})")});
+  std::vector<std::string> told;
+  auto where = to(collector);
+  where.timeout = 10s;
+  where.on_problem = [&](const std::string& problem) { told.push_back(problem); };
+  Otlp exporter(where);
+  exporter.add(some_span());
+  REQUIRE(exporter.flush(10s));
+  CHECK(joined(told) == "OTLP traces were rejected by the collector\n");
+}
+
+TEST_CASE("spans are sent after the interval, and metrics after theirs, without a flush") {
+  for (const bool sends_spans : {true, false}) {
+    CAPTURE(sends_spans);
+    FaultServer collector({{200, "{}"}});
+    auto where = to(collector);
+    where.timeout = 10s;
+    (sends_spans ? where.interval : where.metrics_interval) = 20ms;
+    const auto numbers = metrics();
+    Otlp exporter(where);
+    exporter.export_metrics(numbers);
+    if (sends_spans) exporter.add(some_span());
+    REQUIRE(collector.wait_for_requests(1, 30s));
+    CHECK(collector.seen()[0].path == (sends_spans ? "/v1/traces" : "/v1/metrics"));
+  }
+}
+
+TEST_CASE("a full batch is sent at once, and a request has at most one batch") {
+  FaultServer collector({{200, "{}"}});
+  auto where = to(collector);
+  where.timeout = 10s;
+  where.batch = 3;
+  Otlp exporter(where);
+  for (int i = 0; i < 3; ++i) exporter.add(some_span());
+  REQUIRE(collector.wait_for_requests(1, 30s));
+  for (int i = 0; i < 5; ++i) exporter.add(some_span());
+  REQUIRE(exporter.flush(30s));
+  CHECK(exporter.exported() == 8);
+  std::size_t spans = 0;
+  for (const auto& request : collector.seen()) {
+    const auto count = spans_of(OtlpJson::parse(request.body)).size();
+    CHECK(count <= 3);
+    spans += count;
+  }
+  CHECK(spans == 8);
+}
+
+TEST_CASE("batches that fill the queue are all sent by one flush, in their order") {
+  FaultServer collector({{200, "{}"}});
+  auto where = to(collector);
+  where.timeout = 10s;
+  where.queue = 5;  // rounded up to 8
+  where.batch = 100;
+  Otlp exporter(where);
+  for (int i = 0; i < 9; ++i) exporter.add(some_span(200 + i));
+  CHECK(drops(exporter, "traces", "queue_full") == 1);
+  REQUIRE(exporter.flush(30s));
+  REQUIRE(collector.requests() == 1);
+  const auto spans = spans_of(OtlpJson::parse(collector.seen()[0].body));
+  REQUIRE(spans.size() == 8);
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    CHECK(attribute_of(spans[i], "http.response.status_code") == std::to_string(200 + i));
+  }
+}
+
+TEST_CASE("at most 16 different problems are remembered, so further ones are told each time") {
+  Step wrong;
+  wrong.respond = [](const SeenRequest& request) {
+    const auto span = spans_of(OtlpJson::parse(request.body)).at(0);
+    const auto status = attribute_of(span, "http.response.status_code");
+    return Step(200,
+                R"({"partialSuccess": {"rejectedSpans": 1, "errorMessage": ")" + status + R"("}})");
+  };
+  FaultServer collector(Scenario{wrong});
+  std::vector<std::string> told;
+  auto where = to(collector);
+  where.timeout = 10s;
+  where.on_problem = [&](const std::string& problem) { told.push_back(problem); };
+  Otlp exporter(where);
+  for (int round = 0; round < 2; ++round) {
+    for (int status = 200; status < 218; ++status) {
+      exporter.add(some_span(status));
+      REQUIRE(exporter.flush(10s));
+    }
+  }
+  REQUIRE(told.size() == 20);  // 18 different ones, and the last two of them again
+  CHECK(told[18] == "OTLP traces were rejected by the collector: 216");
+  CHECK(told[19] == "OTLP traces were rejected by the collector: 217");
+}
+
 TEST_CASE("where endpoints lead") {
   struct Row {
     const char* base;
