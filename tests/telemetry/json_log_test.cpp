@@ -192,6 +192,18 @@ TEST_CASE("a send that a middleware abandons is a line of the log, as canceled")
   CHECK(logged.lines[3].starts_with(logged.begin("call")));
 }
 
+TEST_CASE("the line of a call that failed has no status") {
+  const auto fails = on_outcome("fails", [](const Request&, Outcome& outcome, Call&) {
+    outcome = Error(Errc::Protocol, "odd");
+  });
+  const Logged logged({fails}, Request::get("http://x/"), [](Request&, Call&) {});
+  REQUIRE(logged.lines.size() == 2);
+  CHECK(logged.lines[1].starts_with(
+      logged.begin("call") +
+      R"("method":"GET","url":"http://x/","endpoint":null,"policy":null,"status":null,)"
+      R"("error":"protocol","message":"odd","attempts":1,"stop_reason":")"));
+}
+
 TEST_CASE("a log without a function for its lines is refused") {
   CHECK_THROWS_AS(static_cast<void>(json_log(nullptr)), std::invalid_argument);
 }

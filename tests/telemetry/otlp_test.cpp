@@ -315,11 +315,38 @@ TEST_CASE("what is left at the end is told") {
   CHECK(collector.requests() == 1);
 }
 
+TEST_CASE("what the collector responded last is told at the end") {
+  FaultServer collector({503, Fault::Hang});
+  std::vector<std::string> told;
+  auto where = to(collector);
+  where.timeout = where.policy->attempt_timeout = 1h;
+  where.policy->max_elapsed_time = 2h;
+  where.on_problem = [&](const std::string& problem) { told.push_back(problem); };
+  {
+    const auto numbers = metrics();
+    std::size_t points = 0;
+    for (const auto& family : numbers->snapshot().families) points += family.series.size();
+    Otlp exporter(where);
+    exporter.export_metrics(numbers);
+    CHECK_FALSE(exporter.flush(1ms));
+    REQUIRE(collector.wait_for_requests(2, 30s));
+    CHECK(told.empty());
+    told.push_back(std::to_string(points));
+  }
+  REQUIRE(told.size() == 2);
+  CHECK(told[1] == "OTLP: 0 spans and " + told[0] +
+                       " data points were dropped, because no time was left: POST " +
+                       collector.url("/v1/metrics") + ": the collector responded with 503");
+}
+
 TEST_CASE("the end of the exporter sends what there is") {
   FaultServer collector({{200, "{}"}});
+  std::vector<std::string> told;
   auto where = to(collector);
   where.shutdown = 10s;
+  where.on_problem = [&](const std::string& problem) { told.push_back(problem); };
   { Otlp(where).add(some_span()); }
+  CHECK(told.empty());
   REQUIRE(collector.requests() == 1);
   CHECK(spans_of(OtlpJson::parse(collector.seen()[0].body)).size() == 1);
 }
@@ -395,7 +422,20 @@ TEST_CASE("spans are sent after the interval, and metrics after theirs, without 
     if (sends_spans) exporter.add(some_span());
     REQUIRE(collector.wait_for_requests(1, 30s));
     CHECK(collector.seen()[0].path == (sends_spans ? "/v1/traces" : "/v1/metrics"));
+    if (!sends_spans) continue;
+    REQUIRE(exporter.flush(30s));  // only this sends the metrics
+    CHECK(collector.requests() == 2);
   }
+}
+
+TEST_CASE("a batch of one span is sent at once") {
+  FaultServer collector({{200, "{}"}});
+  auto where = to(collector);
+  where.timeout = 10s;
+  where.batch = 1;
+  Otlp exporter(where);
+  exporter.add(some_span());
+  CHECK(collector.wait_for_requests(1, 30s));
 }
 
 TEST_CASE("a full batch is sent at once, and a request has at most one batch") {
@@ -404,8 +444,10 @@ TEST_CASE("a full batch is sent at once, and a request has at most one batch") {
   where.timeout = 10s;
   where.batch = 3;
   Otlp exporter(where);
-  for (int i = 0; i < 3; ++i) exporter.add(some_span());
-  REQUIRE(collector.wait_for_requests(1, 30s));
+  for (int i = 0; i < 2; ++i) exporter.add(some_span());
+  REQUIRE(exporter.flush(30s));
+  exporter.add(some_span());  // the third one since the beginning
+  REQUIRE(collector.wait_for_requests(2, 30s));
   for (int i = 0; i < 5; ++i) exporter.add(some_span());
   REQUIRE(exporter.flush(30s));
   CHECK(exporter.exported() == 8);
@@ -418,7 +460,7 @@ TEST_CASE("a full batch is sent at once, and a request has at most one batch") {
   CHECK(spans == 8);
 }
 
-TEST_CASE("batches that fill the queue are all sent by one flush, in their order") {
+TEST_CASE("spans that fill the queue are all sent by one flush, in their order") {
   FaultServer collector({{200, "{}"}});
   auto where = to(collector);
   where.timeout = 10s;
@@ -428,12 +470,16 @@ TEST_CASE("batches that fill the queue are all sent by one flush, in their order
   for (int i = 0; i < 9; ++i) exporter.add(some_span(200 + i));
   CHECK(drops(exporter, "traces", "queue_full") == 1);
   REQUIRE(exporter.flush(30s));
-  REQUIRE(collector.requests() == 1);
-  const auto spans = spans_of(OtlpJson::parse(collector.seen()[0].body));
-  REQUIRE(spans.size() == 8);
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    CHECK(attribute_of(spans[i], "http.response.status_code") == std::to_string(200 + i));
+  CHECK(exporter.exported() == 8);
+  CHECK(collector.requests() == 1);
+  int status = 200;
+  for (const auto& request : collector.seen()) {
+    for (const auto& span : spans_of(OtlpJson::parse(request.body))) {
+      CHECK(attribute_of(span, "http.response.status_code") == std::to_string(status));
+      ++status;
+    }
   }
+  CHECK(status == 208);
 }
 
 TEST_CASE("at most 16 different problems are remembered, so further ones are told each time") {

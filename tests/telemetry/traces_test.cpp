@@ -365,3 +365,23 @@ TEST_CASE("a request passes on the trace that it brings, and nothing that is inv
   REQUIRE(traced.talk.client({propagate()}).send(plain));
   CHECK_FALSE(sent_of(3).contains("traceparent"));
 }
+
+TEST_CASE("only one span takes the id that was sent, if the same headers are sent again") {
+  Traced traced;
+  traced.talk.network->say(Response(200));
+  const auto thrice =
+      middleware("thrice", [](Request request, Call& call, Next next) -> Task<Outcome> {
+        Outcome outcome = co_await next(request, call);
+        outcome = co_await next(request, call);
+        outcome = co_await next(request, call);
+        co_return outcome;
+      });
+  REQUIRE(traced.client({propagate(), thrice}).get("http://x/"));
+  REQUIRE(traced.spans.size() == 4);
+  CHECK(traced.spans[0]->id == TraceContext::from(traced.talk.sent(0).headers())->span);
+  CHECK(traced.talk.sent(2).headers()["traceparent"] ==
+        traced.talk.sent(0).headers()["traceparent"]);
+  CHECK(traced.spans[1]->id != traced.spans[0]->id);
+  CHECK(traced.spans[2]->id != traced.spans[0]->id);
+  CHECK(traced.spans[2]->id != traced.spans[1]->id);
+}
