@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 using namespace httpretry;
 
 namespace {
@@ -74,6 +76,26 @@ x_seconds_sum 21.25
 x_seconds_count 3
 # EOF
 )");
+}
+
+TEST_CASE("a gauge, and numbers that are none") {
+  MetricFamily gauge;
+  gauge.name = "level";
+  gauge.kind = MetricFamily::Kind::Gauge;
+  gauge.series.resize(4);
+  gauge.series[0].value = std::numeric_limits<double>::infinity();
+  gauge.series[1].value = -std::numeric_limits<double>::infinity();
+  gauge.series[2].value = std::numeric_limits<double>::quiet_NaN();
+  gauge.series[3].value = -0.5;
+  MetricsSnapshot snapshot;
+  snapshot.families = {gauge};
+  CHECK(prometheus_text(snapshot) ==
+        "# HELP level \n# TYPE level gauge\nlevel +Inf\nlevel -Inf\nlevel NaN\nlevel -0.5\n");
+  const auto json = otlp_json(snapshot, {});
+  CHECK(json.find(R"("asDouble":null},)") != std::string::npos);
+  CHECK(json.find(R"("asDouble":-0.5}])") != std::string::npos);
+  CHECK(json.find("Inf") == std::string::npos);
+  CHECK(json.find("NaN") == std::string::npos);
 }
 
 TEST_CASE("a scraper gets the format that it accepts") {

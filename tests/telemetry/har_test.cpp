@@ -220,3 +220,15 @@ TEST_CASE("a send that a middleware abandons is in the archive, as canceled") {
   CHECK(recorded.has(R"("comment":"call )" + std::to_string(recorded.id) +
                      R"(, canceled: ; sent: never"})"));
 }
+
+TEST_CASE("a wait within the client does not change when an exchange began") {
+  Recorded recorded;
+  Timings timings;
+  timings.queued = 250ms;
+  Response response(200);
+  response.exchange = exchange_with(timings);
+  response.exchange.queued_by = QueuedBy::MaxInFlight;
+  recorded.talk.network->say(response);
+  REQUIRE(recorded.client({retry(steady_policy())}).get("http://x/"));
+  CHECK(recorded.has(R"({"startedDateTime":"2023-11-14T22:13:20.000Z","time":250,)"));
+}

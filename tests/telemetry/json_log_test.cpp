@@ -192,6 +192,41 @@ TEST_CASE("a send that a middleware abandons is a line of the log, as canceled")
   CHECK(logged.lines[3].starts_with(logged.begin("call")));
 }
 
+TEST_CASE("a decision is in the line of the last send of its attempt") {
+  const auto act = [](Request& request, Call& call) {
+    for (const int number : {11, 12, 13}) {
+      call.emit(&Observer::exchange_started, request, number);
+      call.emit(&Observer::exchange_ended, request, number, Outcome(Response(503)));
+    }
+    call.emit(&Observer::attempt_ended, request, Attempt());
+  };
+  const Logged logged({retry(steady_policy())}, Request::get("http://x/"), act);
+  REQUIRE(logged.lines.size() == 5);
+  for (const std::size_t i : {0U, 1U, 2U}) {
+    CHECK(logged.lines[i].starts_with(logged.begin("send") + R"("exchange":1)" +
+                                      std::to_string(i + 1) + ","));
+    CHECK(logged.lines[i].ends_with(R"("decision":null})") == (i < 2));
+  }
+}
+
+TEST_CASE("a log and an archive of the same calls do not disturb each other") {
+  const Conversation talk;
+  talk.network->say(Response(200));
+  std::vector<std::string> lines;
+  Har archive;
+  ClientOptions options;
+  options.middlewares = {on_request("abandons", [](Request& request, Call& call) {
+    for (const int number : {11, 12}) call.emit(&Observer::exchange_started, request, number);
+  })};
+  options.scheduler = talk.clock;
+  options.transport = talk.network;
+  options.observers = {json_log([&](std::string_view line) { lines.emplace_back(line); }),
+                       archive.observer()};
+  REQUIRE(Client(options).get("http://x/"));
+  CHECK(lines.size() == 4);
+  CHECK(archive.entries() == 3);
+}
+
 TEST_CASE("the line of a call that failed has no status") {
   const auto fails = on_outcome("fails", [](const Request&, Outcome& outcome, Call&) {
     outcome = Error(Errc::Protocol, "odd");

@@ -106,6 +106,7 @@ TEST_CASE("a send is counted by its method, its server, its version, and its sta
             begin + "http_response_status_code=206,error_type=receive: 1",
             "http_request_method=GET,server_address=2001:db8::1,server_port=443,"
             "http_response_status_code=203,network_protocol_version=1.1: 1"});
+  CHECK(lines_of(*numbers, "httpretry_call_attempts") == Lines{"stop_reason=success: 1"});
 }
 
 TEST_CASE("each error and each method has a label of its own, and other methods are _OTHER") {
@@ -228,7 +229,7 @@ TEST_CASE("what retries, hedges and guards did is counted by its reason") {
     }
     int times = 0;
     for (const auto code : {Errc::Timeout, Errc::Paused, Errc::CircuitOpen, Errc::RateLimited,
-                            Errc::QueueFull, Errc::Status}) {
+                            Errc::QueueFull, Errc::Status, Errc::InvalidRequest}) {
       for (int i = 0; i < times; ++i) call.emit(&Observer::shed, Error(code));
       ++times;
     }
@@ -384,9 +385,63 @@ TEST_CASE("the budget of a host is that of the request, wherever a middleware se
   CHECK(lines_of(*numbers, "httpretry_in_flight").contains("scope=http://other: 0"));
 }
 
-TEST_CASE("the exemplar of a bucket is replaced after a second") {
+TEST_CASE("a host or an endpoint above the limit is _other, with what is left of its budget") {
   const Conversation talk;
   talk.network->say(Response(200));
+  MetricsOptions limits;
+  limits.max_hosts = 1;
+  limits.max_endpoints = 1;
+  const auto numbers = metrics(limits);
+  auto client = client_with_policies(talk, numbers, R"({"version": 1,
+    "policies": {
+      "p": {"budget": {"kind": "tokens", "capacity": 80, "retry_cost": 10, "scope": "endpoint"}},
+      "q": {"budget": {"kind": "tokens", "capacity": 90, "retry_cost": 10, "scope": "host"}}},
+    "endpoints": [{"name": "a", "match": {"path": "/a"}, "policy": "p"},
+                  {"name": "b", "match": {"path": "/b"}, "policy": "p"},
+                  {"name": "c", "match": {"path": "/c"}, "policy": "q"}]})");
+  for (const auto* url : {"http://x/a", "http://x/b", "http://x/c", "http://y/c"}) {
+    REQUIRE(client.get(url));
+  }
+  CHECK(lines_of(*numbers, "httpretry_call_attempts") ==
+        Lines{"endpoint=a,policy=p,stop_reason=success: 1",
+              "endpoint=_other,policy=_other,stop_reason=success: 3"});
+  CHECK(lines_of(*numbers, "httpretry_budget_left") ==
+        Lines{"scope=endpoint a policy p: 80", "scope=endpoint _other policy _other: 80",
+              "scope=http://x: 90", "scope=_other: 90"});
+  CHECK(lines_of(*numbers, "httpretry_in_flight") == Lines{"scope=http://x: 0", "scope=_other: 0"});
+}
+
+TEST_CASE("without a budget, nothing is left of it") {
+  const Conversation talk;
+  talk.network->say(Response(503)).say(Response(200));
+  const auto numbers = metrics();
+  ClientOptions options;
+  options.middlewares = {retry(steady_policy())};
+  options.scheduler = talk.clock;
+  options.transport = talk.network;
+  options.observers = {numbers};
+  REQUIRE(Client(options).get("http://x/"));
+  CHECK(lines_of(*numbers, "httpretry_retries_total").size() == 1);
+  CHECK(lines_of(*numbers, "httpretry_budget_left").empty());
+}
+
+TEST_CASE("exchanges of a call end at their own servers, however many there are") {
+  const auto numbers = metrics();
+  call_with(numbers, [](Request& /*request*/, Call& call) {
+    const auto first = Request::get("http://a/");
+    const auto second = Request::get("http://b/");
+    call.emit(&Observer::exchange_started, first, 1000);
+    call.emit(&Observer::exchange_started, second, 1256);  // takes the place of the first one
+    call.emit(&Observer::exchange_ended, first, 1000, Outcome(Response(200)));
+    call.emit(&Observer::exchange_ended, second, 1256, Outcome(Response(200)));
+  });
+  CHECK(lines_of(*numbers, "httpretry_in_flight") ==
+        Lines{"scope=http://a: 0", "scope=http://b: 0", "scope=http://x: 0"});
+}
+
+TEST_CASE("the exemplar of a bucket is replaced after a second") {
+  const Conversation talk;
+  talk.network->say(Response(200), 100ms);
   const auto numbers = metrics();
   std::vector<SpanPtr> sends;
   ClientOptions options;
@@ -407,16 +462,16 @@ TEST_CASE("the exemplar of a bucket is replaced after a second") {
   };
   const auto begin = talk.clock->wall_now();
   REQUIRE(client.get("http://x/"));
-  CHECK(exemplar().at == begin);
+  CHECK(exemplar().at == begin + 100ms);
   CHECK(exemplar().value == 0);
   CHECK(exemplar().trace_id == sends.at(0)->trace.hex());
-  talk.clock->advance(999ms);
-  REQUIRE(client.get("http://x/"));
-  CHECK(exemplar().at == begin);
+  CHECK(exemplar().span_id == span_id_hex(sends.at(0)->id));
+  talk.clock->advance(800ms);
+  REQUIRE(client.get("http://x/"));  // ends 900 ms after the first one
+  CHECK(exemplar().at == begin + 100ms);
   CHECK(exemplar().trace_id == sends.at(0)->trace.hex());
-  talk.clock->advance(1ms);
-  REQUIRE(client.get("http://x/"));
-  CHECK(exemplar().at == begin + 1s);
+  REQUIRE(client.get("http://x/"));  // ends a second after the first one
+  CHECK(exemplar().at == begin + 1100ms);
   CHECK(exemplar().trace_id == sends.at(2)->trace.hex());
 }
 

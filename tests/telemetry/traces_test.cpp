@@ -184,6 +184,7 @@ TEST_CASE("spans begin and end with their calls and sends") {
   check_times(1, 3s, 6s);
   check_times(2, 0s, 6s);
   for (const auto& span : traced.spans) CHECK(span->events.empty());
+  CHECK(traced.spans[2]->parent == 0);
 }
 
 TEST_CASE("a wait before a send is an event of its span") {
@@ -247,6 +248,7 @@ TEST_CASE("a decision belongs to the last send of its attempt, with what its gua
   CHECK(traced.spans[1]->judged);
   CHECK(traced.spans[1]->cls == Class::Throttle);
   CHECK(traced.spans[1]->hedge_of == 0);
+  CHECK(traced.spans[1]->resend_count == 0);  // what ended before it did not reach the wire
   REQUIRE(traced.spans[1]->events.size() == 1);
   CHECK(attributes_of(traced.spans[1]->events[0].attributes) ==
         Shown{"httpretry.queued=0.25", "httpretry.queued_by=rate"});
