@@ -39,7 +39,7 @@ void Totals::add(Shard& shard) {
   }
   for (const auto& series : shard.fallbacks.all()) fallbacks[series.key] += read(series.count);
   for (const auto& series : shard.hedges.all()) hedges[series.key] += read(series.count);
-  for (std::size_t i = 0; i < shed.size(); ++i) shed[i] += read(shard.shed[i]);  // by reason
+  for (std::size_t i = 0; i < shed.size(); ++i) shed.at(i) += read(shard.shed.at(i));  // by reason
   for (const auto& host : shard.hosts) {
     // Reads `ended` first. Otherwise a request that begins and ends in between would make the
     // difference too small.
@@ -50,7 +50,7 @@ void Totals::add(Shard& shard) {
   wire_sends += read(shard.wire_sends);
   wait += read(shard.wait);  // before retries, in nanoseconds
   // The waits before sends, by the limit that caused them.
-  for (std::size_t i = 0; i < queued.size(); ++i) queued[i].add(shard.queued[i]);
+  for (std::size_t i = 0; i < queued.size(); ++i) queued.at(i).add(shard.queued.at(i));
 }
 
 }  // namespace httpretry::telemetry
