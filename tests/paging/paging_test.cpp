@@ -1,6 +1,7 @@
 #include "tests/client/conversation.hpp"
 #include "tests/client/policies.hpp"
 
+#include <httpretry/body/sink.hpp>
 #include <httpretry/paging/paging.hpp>
 
 #include <doctest/doctest.h>
@@ -9,6 +10,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace httpretry;
@@ -135,6 +137,13 @@ TEST_CASE("a parameter replaces the one of the first URL, in any spelling of its
     const auto url = "http://x/?%C3%A8=7&" + std::string(first) + "=5";
     CHECK(api.walk(Paging::numbers("\xC3\xA9"), url).value() == 1);
   }
+  for (const auto* first : {"[", "%5B", "%5b"}) {
+    CAPTURE(first);
+    Api api;
+    api.add("http://x/?%5B=1", "[1]");
+    api.add("http://x/?%5B=2", "[]");
+    CHECK(api.walk(Paging::numbers("["), "http://x/?" + std::string(first) + "=5").value() == 1);
+  }
 }
 
 TEST_CASE("each page is retried, and a failed page ends the list with an error that names it") {
@@ -257,6 +266,7 @@ TEST_CASE("lists that cannot be continued") {
   };
   const std::vector<Case> cases = {
       {"not JSON", "<html>", Paging::urls("/next"), "page 1: the response:1:1"},
+      {"an empty body", "", Paging::urls("/next"), "page 1: the response:1:1"},
       {"an object as URL", R"({"next": {}})", Paging::urls("/next"),
        R"(page 1: expected a text at "/next", found an object)"},
       {"true as cursor", R"({"next": true})", Paging::cursors("/next", "c"),
@@ -285,6 +295,22 @@ TEST_CASE("lists that cannot be continued") {
     CAPTURE(message);
     CHECK(message.starts_with(one.message));
   }
+}
+
+TEST_CASE("a body that went to a sink cannot be read for the next page") {
+  Api api;
+  api.add(kFirst, "7");
+  std::string received;
+  auto client = api.client();
+  auto first = Request::get(kFirst);
+  first.edit_options().sink = pass_to([&](std::string_view bytes) {
+    received += bytes;
+    return true;
+  });
+  const auto pages = for_each_page(client, first, Paging::urls("/next"), [](auto&) {});
+  CHECK(received == "7");
+  CHECK(message_of(pages) == "page 1: its body went to the sink of the request");
+  CHECK(pages.error().code == Errc::InvalidRequest);
 }
 
 TEST_CASE("a list that leads back, or that does not end, ends with an error") {
@@ -324,6 +350,10 @@ TEST_CASE("another origin gets nothing, unless it is allowed") {
   CHECK(refused.error().code == Errc::Protocol);
   CHECK(api.talk.sends() == 1);
   auto how = Paging::links();
+  how.origins = {"http://y/items", "y", "http://z"};
+  Api with_others;
+  with_others.pages = api.pages;
+  CHECK(message_of(with_others.walk(how)) == refused.error().message);
   how.origins = {"HTTP://Y:80/"};
   Api allowed;
   allowed.pages = api.pages;
@@ -339,6 +369,12 @@ TEST_CASE("all pages get the headers and the name and password of the first requ
   CHECK(for_each_page(client, first, Paging::links(), [](auto&) {}).value() == 2);
   CHECK(api.talk.sent(1).url() == "http://ann:secret@x/2");
   CHECK(api.talk.sent(1).headers()["X-Api-Key"] == "key");
+
+  Api at_signs;
+  at_signs.add("http://x/1@a", "one", "<http://x/2@b>; rel=next");
+  at_signs.add("http://x/2@b", "two");
+  CHECK(at_signs.walk(Paging::links(), "http://ann:secret@x/1@a").value() == 2);
+  CHECK(at_signs.talk.sent(1).url() == "http://ann:secret@x/2@b");
 }
 
 TEST_CASE("a relative URL has the origin of the first page, unless that was redirected") {
