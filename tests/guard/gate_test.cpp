@@ -199,6 +199,20 @@ TEST_CASE("rate: who would wait too long is told at once") {
   CHECK(refused(limited.run(plans), QueuedBy::Rate) == 1);
 }
 
+TEST_CASE("rate: of several rates, the shortest limit of a wait counts") {
+  const auto policy = policy_with([](auto& guards) {
+    guards.rate = RatePolicy::of_requests(1, 1s);
+    guards.rate->further.assign(2, RatePolicy::of_requests(1, 1s));
+    guards.rate->further[0].max_wait = 1s;
+    guards.rate->further[1].max_wait = 2s;
+  });
+  GateModel model;
+  const auto seen = model.run(sends_of(policy, 3));
+  CHECK(times(seen) == Waits{0s, 1s});
+  CHECK(seen[2].refused == QueuedBy::Rate);
+  CHECK(seen[2].ended == 0s);
+}
+
 TEST_CASE("pause: nothing goes out, then one, two, four") {
   const auto policy = policy_with([](auto&) {});
   GateModel model;

@@ -63,6 +63,8 @@ TEST_CASE("breaker: of ten calls that fail three are sent") {
   REQUIRE(last.history().guards->circuit);
   CHECK(last.history().guards->circuit->state == Circuit::Open);
   CHECK(last.history().guards->circuit->failed == 3);
+  CHECK(last.history().guards->circuit->total == 3);
+  CHECK_FALSE(last.history().guards->circuit->refused_share);
   CHECK(last.outcome.error().message ==
         "the circuit of http://x is open (3 of 3 failed in 1.00 s)");
 }
@@ -109,6 +111,16 @@ TEST_CASE("breaker: slow is longer than slow_after") {
   takes = 1s + 1ns;
   world.run_in_turn(3);
   CHECK(world.heard->lines == Lines{"open 5s: 3 of 6 were slow in 10.0 s"});
+}
+
+TEST_CASE("breaker: a send that fails late is slow, too") {
+  World world(with_breaker(R"({"min_requests": 2, "failure_ratio": 1, "slow_after": "1s",
+      "slow_ratio": 0.5})"));
+  world.server->answer = [](const Request&, int number) {
+    return number == 1 ? Reply(200) : Reply(Error(Errc::Receive, "reset"), 1s + 1ns);
+  };
+  world.run_in_turn(2);
+  CHECK(world.heard->lines == Lines{"open 5s: 1 of 2 were slow in 10.0 s"});
 }
 
 TEST_CASE("breaker: a time in the queue is not slow") {

@@ -123,6 +123,7 @@ TEST_CASE("rate: a request that costs more than the burst can never be sent") {
     request.edit_options().cost = cost;
     const auto outcome = Client(options).send(std::move(request));
     CHECK(network->requests().size() == (outcome ? 1U : 0U));
+    CHECK((outcome || outcome.error().permanent));
     return outcome ? std::string("sent") : outcome.error().message;
   };
   const auto refusal = [](const std::string& cost, const std::string& burst) {

@@ -1,13 +1,19 @@
 // The middleware hedge in virtual time.
 #include "hedging.hpp"
 
+#include "lib/core/chain/detail/call_state.hpp"
+
 #include <httpretry/body/sink.hpp>
 #include <httpretry/client/report.hpp>
 #include <httpretry/guard/guards.hpp>
+#include <httpretry/guard/local_state.hpp>
 #include <httpretry/retry/classify.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <functional>
+#include <optional>
 #include <stdexcept>
 
 using namespace httpretry;
@@ -22,6 +28,40 @@ Response throttled(std::string_view seconds) {
   response.headers.add("Retry-After", seconds);
   return response;
 }
+
+// How often the client's observer has recorded this line.
+auto recorded(const Conversation& calls, std::string_view line) {
+  const auto lines = calls.heard->lines();
+  return std::count(lines.begin(), lines.end(), line);
+}
+
+// The first send gets no response. The hedge gets its headers after 20 ms, and its body half a
+// second later.
+class SlowBody final : public Transport {
+ public:
+  Response response = Response(200);
+  std::optional<RacingSend::Use> use;  // what the hedge is told of its headers
+  bool used = false;                   // and of its whole response
+  Duration first_canceled{};
+
+  Task<Outcome> send(Request /*request*/, Call& call) override {
+    auto& clock = call.scheduler();
+    const auto takes = ++sends_ == 1 ? kHangs : Duration(20ms);
+    const bool whole = co_await clock.sleep_until(clock.now() + takes, call.stop());
+    if (!whole) {
+      first_canceled = clock.now().time_since_epoch();
+      co_return Error(Errc::Canceled, "canceled");
+    }
+    auto* const racing = Call::State::racing(call);
+    use = racing->headers_came(response);
+    co_await clock.sleep_until(clock.now() + 500ms, call.stop());
+    used = racing->uses(response);
+    co_return response;
+  }
+
+ private:
+  int sends_ = 0;
+};
 
 }  // namespace
 
@@ -101,6 +141,42 @@ TEST_CASE("the first send may win, too") {
   CHECK(succeeded(outcome));
 }
 
+TEST_CASE("a send without a hedge is in no race") {
+  HedgedCalls calls;
+  calls.network->say(Response(200), 200ms);
+  const auto outcome = calls.send();
+  REQUIRE(outcome->history.attempts.size() == 1);
+  CHECK(outcome->history.attempts[0].race == Race::None);
+}
+
+TEST_CASE("the headers of a hedge cancel the first send, or its body if a rule reads it") {
+  const auto race = [](const RetryPolicy& policy) {
+    const auto server = std::make_shared<SlowBody>();
+    server->response = Response(200, R"({"value": 1})");
+    server->response.headers.add("Content-Type", "application/json");
+    ClientOptions options;
+    options.middlewares = {retry(policy), hedge()};
+    options.scheduler = std::make_shared<ManualScheduler>();
+    options.transport = server;
+    const auto outcome = Client(options).get("http://x/");
+    REQUIRE(outcome);
+    CHECK(outcome->history.elapsed == 720ms);
+    CHECK(server->used);
+    return server;
+  };
+  auto policy = hedged_policy();
+  const auto at_headers = race(policy);
+  CHECK(at_headers->use == RacingSend::Use::Yes);
+  CHECK(at_headers->first_canceled == 220ms);
+
+  ErrorRule rule;
+  rule.selector = "/error";
+  policy.retry_on.error_codes = {rule};
+  const auto at_end = race(policy);
+  CHECK(at_end->use == RacingSend::Use::NotYet);
+  CHECK(at_end->first_canceled == 720ms);
+}
+
 TEST_CASE("what has failed before is not hedged: there is a retry") {
   HedgedCalls calls;
   calls.network->say(Response(503), 100ms).say(Response(200));
@@ -132,6 +208,37 @@ TEST_CASE("a server that wants fewer requests gets no more hedges, and the wait 
   CHECK(outcome->history.attempts[1].retried);
   CHECK(outcome->history.attempts[1].wait == 1s);
   CHECK(outcome->history.hedge_refused == HedgeRefused::Throttled);
+}
+
+TEST_CASE("a throttle ends the hedges of later calls, too, for the time that the server says") {
+  // The throttle comes at 250 ms. The second call begins at `start`.
+  const auto second_call = [](Duration start) {
+    HedgedCalls calls;
+    calls.network->say(Response(200), 900ms).say(throttled("10"), 50ms).say(Response(200), 900ms);
+    Client client = calls.client({retry(calls.policy), hedge()});
+    CHECK(client.get("http://x/")->history.attempts.size() == 2);
+    calls.clock->advance(Time(start) - calls.clock->now());
+    return client.get("http://x/");
+  };
+  CHECK(second_call(1s)->history.hedge_refused == HedgeRefused::Throttled);
+  CHECK(second_call(10'050ms - 1ns)->history.hedge_refused == HedgeRefused::Throttled);
+  const auto hedged = second_call(10'050ms);
+  CHECK_FALSE(hedged->history.hedge_refused);
+  CHECK(hedged->history.attempts.size() == 2);
+}
+
+TEST_CASE("a response that loses the race may ask for a pause") {
+  HedgedCalls calls;
+  calls.network->say(Response(200), 900ms).say(throttled("7"), 50ms);
+  const auto outcome = calls.client({retry(calls.policy), hedge(), guards()}).get("http://x/");
+  REQUIRE(outcome->history.attempts.size() == 2);
+  const auto& lost = outcome->history.attempts[1];
+  CHECK(lost.race == Race::Lost);
+  CHECK(lost.start == 200ms);
+  CHECK(lost.duration == 50ms);
+  CHECK(lost.server_delay == 7s);
+  CHECK(lost.server_delay_source == "retry-after");
+  CHECK(recorded(calls, "pause http://x: for 7000ms, retry-after") == 1);
 }
 
 TEST_CASE("each send of a hedged poll has polled the URL") {
@@ -328,6 +435,110 @@ TEST_CASE("a limit of the client that is used up refuses a hedge") {
     CHECK(outcome->history.attempts.size() == (row.is_refused ? 1U : 2U));
     CHECK(calls.sends() == (row.is_refused ? 1U : 2U));
   }
+}
+
+TEST_CASE("a hedge begins when the last limit has let it pass") {
+  HedgedCalls calls;
+  calls.network->say(Response(200), 900ms).say(Response(200), 20ms);
+  // Between the guards and the limit of the client.
+  const auto slow = middleware("slow", [](Request request, Call& call, Next next) -> Task<Outcome> {
+    co_await call.scheduler().sleep_until(call.scheduler().now() + 10ms, call.stop());
+    Outcome outcome = co_await next(std::move(request), call);
+    co_return outcome;
+  });
+  ClientOptions options;
+  options.middlewares = {retry(calls.policy), hedge(), guards(), slow};
+  options.scheduler = calls.clock;
+  options.transport = calls.network;
+  options.max_in_flight = 10;
+  const auto outcome = Client(options).get("http://x/");
+  REQUIRE(outcome);
+  REQUIRE(outcome->history.attempts.size() == 2);
+  const auto& won = outcome->history.attempts[1];
+  CHECK(won.race == Race::Won);
+  CHECK(won.start == 210ms);
+  CHECK(won.duration == 20ms);
+  REQUIRE(won.hedge);
+  CHECK(won.hedge->after == 210ms);
+}
+
+TEST_CASE("a hedge that its breaker refuses at random costs nothing") {
+  HedgedCalls calls;
+  calls.policy.budget = thrifty_policy(100).budget;
+  calls.policy.hedge->budget = 1.0;
+  calls.policy.guards.breaker.emplace().kind = BreakerPolicy::Kind::Share;
+  calls.network->say(Response(503)).say(Response(200), 900ms);
+  const auto state = local_state();
+  ClientOptions options;
+  options.middlewares = {retry(calls.policy), hedge(), guards()};
+  options.scheduler = calls.clock;
+  options.transport = calls.network;
+  options.observers = {calls.heard};
+  options.shared_state = state;
+  // The breaker refuses half of the sends, or more, once one has failed.
+  options.random = [clock = calls.clock] { return clock->now() < Time(200ms) ? 0.9 : 0.0; };
+  Client client(options);
+  CHECK(client.post("http://x/", "{}")->status == 503);
+  const auto outcome = client.get("http://x/");
+  REQUIRE(outcome);
+  CHECK(outcome->history.hedge_refused == HedgeRefused::Busy);
+  REQUIRE(outcome->history.attempts.size() == 1);
+  CHECK(outcome->history.attempts[0].budget_left == 100);
+  CHECK(calls.sends() == 2);
+  CHECK(recorded(calls, "attempt 2") == 0);
+  const auto hedges = state->states("hedge ", calls.clock->now());
+  REQUIRE(hedges.size() == 1);
+  CHECK(hedges[0].calls == 2);
+  CHECK(hedges[0].hedges == 0);
+}
+
+TEST_CASE("a hedge that a guard would hold back is refused, and the guard is the reason") {
+  using Change = std::function<void(GuardPolicy&)>;
+  using Meanwhile = std::function<void(SharedState&, const GuardPolicy&, Time)>;
+  // `meanwhile` runs while the first send is in flight.
+  const auto refusal = [](const Change& change, const Meanwhile& meanwhile) {
+    HedgedCalls calls;
+    change(calls.policy.guards);
+    calls.network->say(Response(200), 900ms);
+    const auto state = local_state();
+    ClientOptions options;
+    options.middlewares = {retry(calls.policy), hedge(), guards()};
+    options.scheduler = calls.clock;
+    options.transport = calls.network;
+    options.shared_state = state;
+    Client client(options);
+    std::optional<Outcome> outcome;
+    client.send_then(Request::get("http://x/"), [&](Outcome ended) { outcome = std::move(ended); });
+    calls.clock->advance(100ms);
+    meanwhile(*state, calls.policy.guards, calls.clock->now());
+    calls.clock->advance(1s);
+    REQUIRE(outcome);
+    CHECK(calls.sends() == 1);
+    return history_of(*outcome).hedge_refused;
+  };
+  const auto nothing = [](SharedState&, const GuardPolicy&, Time) {};
+  const auto open_it = [](SharedState& state, const GuardPolicy&, Time now) {
+    CHECK(state.open_circuit("breaker http://x", now + 1h, now));
+  };
+  const auto pause_it = [](SharedState& state, const GuardPolicy& policy, Time now) {
+    LimitKeys keys;
+    keys.policy = std::make_shared<const GuardPolicy>(policy);
+    keys.pauses[0] = "pause http://x";
+    state.limits(keys, now)->pause(0, now + 1h, now);
+  };
+  const auto slot = refusal([](auto& policy) { policy.concurrency.emplace().max = 1; }, nothing);
+  CHECK(slot == HedgeRefused::Busy);
+  const auto token =
+      refusal([](auto& policy) { policy.rate = RatePolicy::of_requests(1, 1h); }, nothing);
+  CHECK(token == HedgeRefused::Busy);
+  const auto circuit = refusal([](auto& policy) { policy.breaker.emplace(); }, open_it);
+  CHECK(circuit == HedgeRefused::Circuit);
+  const auto circuit_of_retries = refusal(
+      [](auto& policy) { policy.breaker.emplace().applies_to = BreakerPolicy::AppliesTo::Retries; },
+      open_it);
+  CHECK(circuit_of_retries == HedgeRefused::Circuit);
+  const auto paused = refusal([](auto&) {}, pause_it);
+  CHECK(paused == HedgeRefused::Throttled);
 }
 
 TEST_CASE("too little time is left for a hedge") {
