@@ -219,6 +219,7 @@ TEST_CASE("the success before the first trigger is compared with that after the 
   // Where half of the calls failed before it, half is good.
   set_successes(run, 0, 60, 3000);
   CHECK(judged(run).verdict == Verdict::Stable);
+  CHECK(judged(run, {Trigger(100ms, 10s)}).verdict == Verdict::Stable);  // after one sample
   // Without time before it, everything should succeed.
   CHECK(judged(run, {Trigger(0s, 20s)}).verdict == Verdict::Metastable);
   // The earlier trigger may be the second in the list.
@@ -250,7 +251,7 @@ TEST_CASE("the sentence of a bad end has the rates of the last ten seconds with 
   for (std::size_t i = 0; i < 153; ++i) {
     auto& sample = run.samples[i];
     sample.offered = i < 50 ? 100U : i < 150 ? 3U : 0U;
-    sample.sent = 6;
+    sample.sent = i < 150 ? 6U : 600U;
     sample.succeeded = 1;
   }
   CHECK(verdict_sentence(run) ==
