@@ -97,6 +97,17 @@ TEST_CASE("times stay between zero and a year, whatever is drawn") {
   CHECK(wide.ms.back() <= 365.0 * 24 * 3600 * 1000);
 }
 
+TEST_CASE("the random numbers of a stream are the same everywhere") {
+  RandomStream random(1, 2);
+  CHECK(random.uniform() == 0x1.942dd63bacdfcp-1);
+  CHECK(random.uniform() == 0x1.12afa17d40a18p-4);
+  RandomStream other(7, 0);
+  CHECK(other.uniform() == 0x1.2259cf979c904p-2);
+  CHECK(other.uniform() == 0x1.f7624f79be586p-1);
+  CHECK(RandomStream(1, 2).exponential() == doctest::Approx(1.5578526458151627).epsilon(1e-12));
+  CHECK(RandomStream(1, 2).normal() == doctest::Approx(1.6107435921815243).epsilon(1e-12));
+}
+
 TEST_CASE("streams of random numbers differ by seed and by number, and begin anew from both") {
   const auto first = [](std::uint64_t seed, std::uint64_t stream) {
     return RandomStream(seed, stream).uniform();
