@@ -69,6 +69,12 @@ TEST_CASE("a curve goes from point to point, in straight lines") {
   CHECK(std::abs(in_seconds(poisson, 15, 20, &Sample::offered) - 250) < 5 * std::sqrt(250));
 }
 
+TEST_CASE("no call begins at the moment at which the rate becomes zero") {
+  auto options = with_load(R"({"kind": "open", "arrivals": "even", "curve": [
+      {"at": "0s", "rate": 8}, {"at": "10s", "rate": 8}, {"at": "10s", "rate": 0}]})");
+  CHECK(run_of(options, no_retries()).calls == 79);  // the first after 125 ms
+}
+
 TEST_CASE("even arrivals follow a rate that changes between them") {
   const auto run_with = [](std::string_view points, Duration duration,
                            std::vector<Trigger> triggers = {}) {

@@ -259,7 +259,8 @@ TEST_CASE("a trigger multiplies the calls, or takes some away") {
     auto options = even_load("fail:probability=0", 100);
     options.load = load_of(load);
     options.model.triggers = {trigger_of("at=4s,for=4s,load=3"), trigger_of("at=8s,for=2s,load=0"),
-                              trigger_of("at=7s,for=1s,load=2")};
+                              trigger_of("at=7s,for=1s,load=2"),
+                              trigger_of("at=4s,for=4s,fail=0.5")};  // it changes no load
     const auto run = run_of(options, no_retries());
     CHECK(std::abs(in_seconds(run, 0, 4, &Sample::offered) - 400) < 100);
     CHECK(std::abs(in_seconds(run, 4, 7, &Sample::offered) - 900) < 150);
