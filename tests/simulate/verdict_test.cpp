@@ -103,6 +103,12 @@ TEST_CASE("the worst amplification follows from the attempts or from the budget"
       {R"({"max_attempts": 1})", 1, 1, {100}},
       {R"({"max_attempts": 4, "budget": "none"})", 4, 4, {}},
       {R"({"max_attempts": 3, "budget": "none", "max_elapsed_time": "none"})", 3, 3, {}},
+      // The last status that can be retried.
+      {R"({"max_attempts": 3, "budget": "none", "max_elapsed_time": "none",
+           "retry_on": {"statuses": [599], "throttle_statuses": []}})",
+       3,
+       3,
+       {}},
       // Waits of 1 s in 3.5 s: sends at 0, 1, 2 and 3 s.
       {R"({"max_attempts": 100, "budget": "none", "max_elapsed_time": "3500ms",
            "backoff": {"kind": "constant", "interval": "1s"}})",
