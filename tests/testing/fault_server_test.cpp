@@ -162,6 +162,10 @@ TEST_CASE("the URL has the address of the server") {
   CHECK(server.url() == "http://127.0.0.1:" + port + "/");
   CHECK(server.url("/a?b") == "http://127.0.0.1:" + port + "/a?b");
   CHECK(server.ca_file().empty());
+  FaultServerOptions options;
+  options.address = "0.0.0.0";
+  const FaultServer everywhere({}, options);
+  CHECK(everywhere.url("/a") == "http://localhost:" + std::to_string(everywhere.port()) + "/a");
 }
 
 TEST_CASE("on_request gets every request before its response is written") {

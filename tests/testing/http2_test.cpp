@@ -378,11 +378,13 @@ TEST_CASE("a block of headers is cut into frames of at most 16 KiB") {
   CHECK(to_bytes(0x01020304) == "\1\2\3\4");
   CHECK(number_at("\1\2\3\4x") == 0x01020304);
   CHECK(number_at("\xff\xff\xff\xff") == 0x7fffffff);
+  CHECK(number_at("\5") == 5);
 }
 
 TEST_CASE("what is not HTTP/2 ends the connection") {
   const FaultServer server(with_http2({200}));
   const auto block = hpack_literal(":method", "GET") + hpack_literal(":path", "/");
+  const std::string full(kMaxPayload, 'x');
   for (const auto& bytes :
        {header_frames(1, "\x80", kEndStream),                            // no field has the index 0
         frame(FrameType::Headers, kPadded, 1, "\x09x"),                  // too much padding
@@ -391,7 +393,11 @@ TEST_CASE("what is not HTTP/2 ends the connection") {
             frame(FrameType::Continuation, kEndHeaders, 3),  // of another stream
         frame(FrameType::Continuation, kEndHeaders, 1) +
             header_frames(1, block, kEndStream),  // no HEADERS before it
-        frame(FrameType::Data, 0, 1, std::string(kMaxPayload + 1, 'x'))}) {
+        frame(FrameType::Data, 0, 1, std::string(kMaxPayload + 1, 'x')),
+        frame(FrameType::Headers, 0, 1, full) + frame(FrameType::Continuation, 0, 1, full) +
+            frame(FrameType::Continuation, 0, 1, full) +
+            frame(FrameType::Continuation, 0, 1, full) +
+            frame(FrameType::Continuation, 0, 1, "x")}) {  // more than 64 KiB of headers
     FrameClient client(server);
     client.send(bytes);
     CHECK(client.next().payload.empty());
