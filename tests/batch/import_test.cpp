@@ -309,6 +309,45 @@ TEST_CASE("hosts behind the first 20,000 share queues") {
   CHECK(hosts == std::vector<std::string>{"http://a", "http://b", shared, shared, "http://a"});
 }
 
+TEST_CASE("ids, keys and files in ascending order, and jobs of a single queue, need no index") {
+  struct Row {
+    const char* first;
+    const char* second;
+    int is_ascending;
+  };
+  for (const auto& row : {Row{"a", "b", 1}, Row{"b", "a", 0}, Row{"9", "10", 1}, Row{"10", "9", 0},
+                          Row{"ab", "aba", 1}, Row{"ab", "aa", 0}}) {
+    CAPTURE(row.first);
+    CAPTURE(row.second);
+    const auto line = [](const std::string& text) {
+      return R"({"url":"http://a/","id":")" + text + R"(","key":")" + text + R"(","output":")" +
+             text + "\"}\n";
+    };
+    JournalFiles files;
+    files.folder.write("in", line(row.first) + line(row.second));
+    REQUIRE(files.open() != nullptr);
+    const Database database(files.folder / "j.db", Database::Mode::Read);
+    const auto has_index = [&database](const std::string& name) {
+      return database.number("SELECT count(*) FROM sqlite_master WHERE name = 'job_" + name + "'");
+    };
+    for (const auto* const column : {"id", "key", "output"}) {
+      CAPTURE(column);
+      const std::string name = column;
+      CHECK(database.number("SELECT value FROM meta WHERE name = '" + name + "s_ascending'") ==
+            row.is_ascending);
+      CHECK(has_index(name) == 1 - row.is_ascending);
+    }
+    CHECK(has_index("lane") == 0);
+  }
+  for (const auto* const second : {"http://b/", R"({"url":"http://a/","priority":"low"})"}) {
+    JournalFiles files;
+    files.folder.write("in", std::string("http://a/\n") + second);
+    REQUIRE(files.open() != nullptr);
+    const Database database(files.folder / "j.db", Database::Mode::Read);
+    CHECK(database.number("SELECT count(*) FROM sqlite_master WHERE name = 'job_lane'") == 1);
+  }
+}
+
 TEST_CASE("an import that a crash ended is not taken for a journal") {
   JournalFiles files;
   files.input_of(3);

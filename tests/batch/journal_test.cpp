@@ -1,3 +1,4 @@
+#include "lib/extras/batch/text.hpp"
 #include "tests/batch/journal_files.hpp"
 
 #include <httpretry/batch/batch.hpp>
@@ -625,4 +626,53 @@ TEST_CASE("the reason of a failed job is kept, and that of a success is not") {
   CHECK_FALSE(dead->started.has_value());
   CHECK_FALSE(read_job(files.folder / "j.db", "3").has_value());
   CHECK_FALSE(read_job(files.folder / "j.db", "01").has_value());
+}
+
+TEST_CASE("a journal prints its jobs by state, with their ids and keys") {
+  JournalFiles files;
+  const std::string own = R"({"id":"x","url":"http://a/","key":"k"})";
+  files.folder.write("in", R"({"url":"http://a/","key":true})"
+                           "\n" +
+                               own +
+                               "\nhttp://a/3\n"
+                               R"({"url":"http://a/4","not_before":"2027-01-15T09:00:00Z"})");
+  const auto path = files.folder / "j.db";
+  const auto journal = files.open();
+  const auto made = made_key(journal->token(), 1);
+  const auto jobs_in = [&path](State state) {
+    std::vector<std::string> lines;
+    export_jobs(path, state, [&lines](std::string_view line) { lines.emplace_back(line); });
+    return lines;
+  };
+  CHECK(jobs_in(State::Queued) ==
+        std::vector<std::string>{R"({"id":"1","url":"http://a/","key":")" + made + "\"}", own,
+                                 R"({"id":"3","url":"http://a/3"})"});
+  CHECK(jobs_in(State::Waiting) ==
+        std::vector<std::string>{
+            R"({"id":"4","url":"http://a/4","not_before":"2027-01-15T09:00:00Z"})"});
+  for (const auto state : {State::Sending, State::Done, State::Dead, State::Unknown}) {
+    CHECK(jobs_in(state).empty());
+  }
+  const auto first = read_job(path, "1");
+  const auto named = read_job(path, "x");
+  const auto later_job = read_job(path, "4");
+  REQUIRE((first.has_value() && named.has_value() && later_job.has_value()));
+  CHECK(first->key == made);
+  CHECK(first->state == State::Queued);
+  CHECK(named->line == 2);
+  CHECK(named->key == "k");
+  CHECK(named->input == own);
+  CHECK(named->attempts == 0);
+  CHECK(later_job->key.empty());
+  CHECK(later_job->state == State::Waiting);
+  const auto date = WallTime(std::chrono::seconds(1'800'003'600));
+  CHECK(later_job->until == date);
+  CHECK_FALSE(read_job(path, "2").has_value());
+  const auto status = read_status(path);
+  CHECK(status.next_due == date);
+  CHECK(status.counts.queued == 3);
+  CHECK(status.counts.waiting == 1);
+  CHECK(status.counts.total() == 4);
+  CHECK(status.runs == 1);
+  CHECK(status.last_run == files.wall);
 }
