@@ -527,6 +527,54 @@ TEST_CASE("a server that is full refuses a step, and nothing of it is done") {
   CHECK(queue.numbers() == Numbers{0, 0, 0, 4, 0, 0});
 }
 
+TEST_CASE("an error of the server may mean that the queue is gone or damaged") {
+  struct Row {
+    const char* text;
+    bool gone, damaged;
+  };
+  for (const auto& row : std::vector<Row>{
+           {"GONE the queue is not there any more", true, false},
+           {"ERR user_script:3: GONE the queue is not there any more", true, false},
+           {"NOGROUP No such key", true, false},
+           {"ERR NOGROUP No such key", true, false},
+           {"UNBLOCKED the stream key no longer exists", true, false},
+           {"ERR UNBLOCKED", false, false},
+           {"ODD the reply does not fit", false, true},
+           {"ERR ODD", false, false},
+           {"WRONGTYPE Operation against a key", false, true},
+           {"ERR user_script:3: WRONGTYPE Operation against a key", false, true},
+           {"ERR hash value is not an integer", false, true},
+           {"OOM command not allowed", false, false},
+       }) {
+    CAPTURE(row.text);
+    Reply reply;
+    reply.text = row.text;
+    reply.kind = Reply::Kind::Error;
+    CHECK(says_gone(reply) == row.gone);
+    CHECK(says_damaged(reply) == row.damaged);
+    reply.kind = Reply::Kind::Lost;
+    CHECK_FALSE(says_gone(reply));
+    CHECK_FALSE(says_damaged(reply));
+  }
+}
+
+TEST_CASE("entries are ordered by their numbers, and times of the server are bounded") {
+  CHECK(order_of("9-1") < order_of("10-0"));
+  CHECK(order_of("5-9") < order_of("5-10"));
+  CHECK(order_of("0-0") < order_of("0-1"));
+  CHECK(order_of("x") == order_of("0-0"));
+  CHECK(order_of("5") == order_of("5-0"));
+  Reply reply;
+  for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{7}, INT64_MAX}) {
+    reply.list.emplace_back().integer = number;
+  }
+  using std::chrono::milliseconds;
+  CHECK(ms_in(reply, 0) == milliseconds(0));
+  CHECK(ms_in(reply, 1) == milliseconds(7));
+  CHECK(ms_in(reply, 2) == milliseconds(Duration::max() / milliseconds(1) / 2));
+  CHECK(ms_in(reply, 3) == milliseconds(0));
+}
+
 TEST_CASE("scripts that the server forgot are sent again") {
   Scripts queue;
   CHECK(queue.plain({"SCRIPT", "FLUSH"}).text == "OK");
