@@ -434,6 +434,7 @@ TEST_CASE("a limit of the client that is used up refuses a hedge") {
     CHECK((outcome->history.hedge_refused == HedgeRefused::Busy) == row.is_refused);
     CHECK(outcome->history.attempts.size() == (row.is_refused ? 1U : 2U));
     CHECK(calls.sends() == (row.is_refused ? 1U : 2U));
+    CHECK(recorded(calls, "attempt 2") == (row.is_refused ? 0 : 1));
   }
 }
 
