@@ -160,28 +160,6 @@ TEST_CASE("a 200 that the policy calls a failure stays in memory") {
   CHECK_FALSE(received.finished);
 }
 
-TEST_CASE(
-    "an attempt that brings a download 64 KiB further does not count, and one byte less does") {
-  for (const std::size_t size : {65535U, 65536U}) {
-    CAPTURE(size);
-    const bool goes_on = size == 65536;
-    Response cut(200, std::string(size, 'x'));
-    cut.headers.add("ETag", "\"v\"");
-    cut.incomplete = true;
-    Response whole(200, std::string(70'000, 'x'));
-    whole.headers.add("ETag", "\"v\"");
-    Conversation talk;
-    talk.network->say(cut).say(whole);
-    auto policy = steady_policy();
-    policy.max_attempts = 1;
-    Received received;
-    const auto outcome = talk.client({retry(policy)}).send(get_into(into(received)));
-    CHECK(outcome.has_value() == goes_on);
-    CHECK(talk.sends() == (goes_on ? 2U : 1U));
-    CHECK(received.text.size() == (goes_on ? 70'000U : size));
-  }
-}
-
 TEST_CASE("what a stage puts in the place of a failure goes to the sink") {
   const auto fallback =
       middleware("fallback", [](Request request, Call& call, Next next) -> Task<Outcome> {

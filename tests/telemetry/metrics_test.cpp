@@ -279,7 +279,8 @@ TEST_CASE("waits before sends are counted by what caused them, each once") {
   CHECK(lines_of(*numbers, "httpretry_queue_seconds") ==
         Lines{"by=pause: 1", "by=ramp: 1", "by=circuit: 1", "by=rate: 1", "by=concurrency: 1",
               "by=max_in_flight: 1", "by=shared_state: 1"});
-  for (const auto& series : numbers->snapshot().find("httpretry_queue_seconds")->series) {
+  const auto snapshot = numbers->snapshot();
+  for (const auto& series : snapshot.find("httpretry_queue_seconds")->series) {
     CHECK(series.value == (series.label("by") == "max_in_flight" ? 2 : 3));
   }
 }
