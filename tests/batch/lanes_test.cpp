@@ -257,7 +257,7 @@ TEST_CASE("the pace counts from a mark that is older than ten seconds") {
   CHECK(pace.per_second(kNow + 11s) == doctest::Approx(1011 / 11.0));
   pace.ended(kNow + 12s, 1ms);
   CHECK(pace.per_second(kNow + 12s) == doctest::Approx(1));
-  // Of the older marks, only that of second 12 is left.
+  // Only the mark of second 12 remains of the older ones.
   pace.ended(kNow + 25s, 1ms);
   CHECK(pace.per_second(kNow + 25s) == doctest::Approx(1 / 13.0));
 }

@@ -1,4 +1,4 @@
-// What a journal does if files cannot be synced as usual. Replaces two functions of the C library.
+// Tests what a journal does if syncing a file fails. Replaces two functions of the C library.
 #include "tests/batch/journal_files.hpp"
 
 #include <doctest/doctest.h>

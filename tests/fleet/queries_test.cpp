@@ -73,7 +73,7 @@ TEST_CASE("changes of a budget are sent together while a query has no reply, and
   CHECK(account->left(now_is()) == 10);
   stands_still = false;
   wait_until([&] { return changes.calls().size() == 2; });
-  // What is given is sent with the next tick.
+  // The next tick sends what has been given.
   BudgetClaim claim;
   claim.retry.amount = 5'000;
   Classified good;

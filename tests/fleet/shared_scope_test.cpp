@@ -123,7 +123,7 @@ TEST_CASE("reserved tokens cover a send that lacks none of any rate, and can be 
   reserved.on_reply({.ready_at = start + 3s}, start);
   CHECK(reserved.amounts() == Amounts{2, 15});
   CHECK(reserved.ready_at() == start + 5s);
-  // Those that are exchanged keep their time, or get an earlier one.
+  // An exchanged entry keeps its time, or gets an earlier one.
   for (const auto ready_at : {start + 9s, start + 2s}) {
     const auto before = reserved.amounts();
     CHECK(reserved.start_query(policy, {1, 4}, /*gives_back=*/true, start) == before);

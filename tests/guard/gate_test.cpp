@@ -342,7 +342,7 @@ TEST_CASE("a breaker with when_open: wait sends them when it closes") {
   CHECK(seen[2].sent == 5200ms);  // the probe has closed it
   CHECK(seen[3].refused == QueuedBy::Circuit);
 
-  // Those that have waited go out as after a pause: one, two, four.
+  // Waiting sends leave as they do after a pause: one, two, four.
   GateModel many;
   auto waiting = sends_of(policy, 9);
   waiting[0].fails = true;

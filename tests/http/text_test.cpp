@@ -82,7 +82,7 @@ TEST_CASE("the length of a UTF-8 character is 0 where it is not valid") {
     CAPTURE(printable(text));
     CHECK(character_length(text) == 0);
   }
-  // What stands behind the text is no part of the character.
+  // Bytes after the end of the text are not part of the character.
   CHECK(character_length(std::string_view("\xC3\xA4", 1)) == 0);
   CHECK(character_length(std::string_view("\xF0\x9F\x98\x80", 3)) == 0);
 }

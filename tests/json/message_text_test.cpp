@@ -41,7 +41,7 @@ TEST_CASE("a line of a message is cut after 200 bytes, and not within a characte
     CAPTURE(row.first);
     CHECK(one_line(row.first) == row.second);
   }
-  // What stands behind the text does not count.
+  // Bytes after the end of the text do not count.
   const auto longer = letters(200) + "\xa9";
   CHECK(one_line(std::string_view(longer).substr(0, 200)) == letters(200));
 }

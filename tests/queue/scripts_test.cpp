@@ -128,7 +128,7 @@ TEST_CASE("a search for silent jobs goes on from where the last one ended") {
   const auto search = [&](const std::string& from) {
     return queue.run(kReap, {"w2", std::to_string(kLease), "1", from, "3600000"});
   };
-  // Behind all entries there is none.
+  // There is none after the last entry.
   CHECK(search("9999999999999-0").list.at(1).list.empty());
   const auto first = search("0-0");
   REQUIRE(first.list.at(1).list.size() == 1);

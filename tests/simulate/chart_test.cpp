@@ -19,7 +19,7 @@ namespace {
 
 using Labels = std::vector<std::string>;
 
-// A report with one run that has so many samples.
+// Returns a report with one run that has this many samples.
 SimulationReport report_with(std::size_t samples, Duration duration, Load::Kind kind) {
   SimulationReport report;
   report.duration = duration;

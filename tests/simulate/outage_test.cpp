@@ -138,7 +138,7 @@ TEST_CASE("the stored page and drawing have the styles of every page and drawing
   const auto stored_page = stored("outage.html");
   CHECK(style_of(page) == style_of(stored_page));
   CHECK(style_of(svg_of(empty)) == style_of(stored("outage.svg")));
-  // What stands before the title and after the command is the same, too.
+  // The parts before the title and after the command are the same, too.
   const auto before_title = stored_page.find("<title>");
   CHECK(page.substr(0, page.find("<title>")) == stored_page.substr(0, before_title));
   CHECK(page.ends_with("<pre></pre>\n</body>\n</html>\n"));
