@@ -40,8 +40,8 @@ auto recorded(const Conversation& calls, std::string_view line) {
 class SlowBody final : public Transport {
  public:
   Response response = Response(200);
-  std::optional<RacingSend::Use> use;  // what the hedge is told of its headers
-  bool used = false;                   // and of its whole response
+  std::optional<RacingSend::Use> use;  // how the hedge's headers are to be used
+  bool used = false;                   // whether its whole response is used
   Duration first_canceled{};
 
   Task<Outcome> send(Request /*request*/, Call& call) override {
@@ -496,7 +496,7 @@ TEST_CASE("a hedge that its breaker refuses at random costs nothing") {
 TEST_CASE("a hedge that a guard would hold back is refused, and the guard is the reason") {
   using Change = std::function<void(GuardPolicy&)>;
   using Meanwhile = std::function<void(SharedState&, const GuardPolicy&, Time)>;
-  // `meanwhile` runs while the first send is in flight.
+  // Calls `meanwhile` during the first send.
   const auto refusal = [](const Change& change, const Meanwhile& meanwhile) {
     HedgedCalls calls;
     change(calls.policy.guards);

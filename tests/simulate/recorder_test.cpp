@@ -1,4 +1,4 @@
-// What is counted in a run, and the verdict on counts that were made by hand.
+// Tests the counts of a run, and the verdicts on runs with given counts.
 #include "lib/extras/simulate/recorder.hpp"
 
 #include "tests/simulate/runs.hpp"
@@ -27,7 +27,7 @@ std::vector<SimulationSample> good_samples(std::size_t count = kMinute) {
   return std::vector<SimulationSample>(count, sample);
 }
 
-// Lets so many calls succeed in the seconds [first, last), spread over their samples.
+// Makes this number of calls succeed in the seconds [first, last), spread over their samples.
 void set_successes(SimulationRun& run, std::size_t first, std::size_t last,
                    std::uint32_t successes) {
   auto left = static_cast<std::uint32_t>((last - first) * kSamplesOfSecond);
@@ -60,7 +60,7 @@ Judged judged_with(std::size_t first, std::size_t last, std::uint32_t successes)
   return judged(std::move(run));
 }
 
-// The verdict without triggers on three seconds, of which the last has so many successes.
+// Returns the verdict on a run of three seconds without triggers, with these successes in the last.
 Verdict verdict_at_end(ServerModel::Kind kind, std::uint32_t successes) {
   SimulationRun run;
   run.samples = good_samples(3 * kSamplesOfSecond);
@@ -169,7 +169,7 @@ TEST_CASE("a sample has the mean of the budgets that are known") {
 
 TEST_CASE("without triggers, a server is overloaded if fewer calls succeed at the end") {
   using Kind = ServerModel::Kind;
-  // Of 100 calls, 99 less two standard deviations of 10 may be chance.
+  // With 100 calls, a drop of two standard deviations (10 each) below 99 may be chance.
   for (const auto kind : {Kind::Capacity, Kind::Queue, Kind::Slope}) {
     CHECK(verdict_at_end(kind, 79) == Verdict::Stable);
     CHECK(verdict_at_end(kind, 78) == Verdict::Overloaded);
@@ -216,7 +216,7 @@ TEST_CASE("with a trigger, ten good seconds are a recovery, and bad ones at the 
 TEST_CASE("the success before the first trigger is compared with that after the last one") {
   SimulationRun run;
   run.samples = good_samples();
-  // Where half of the calls failed before it, half is good.
+  // If half of the calls failed before the trigger, half is good afterwards.
   set_successes(run, 0, 60, 3000);
   CHECK(judged(run).verdict == Verdict::Stable);
   CHECK(judged(run, {Trigger(100ms, 10s)}).verdict == Verdict::Stable);  // after one sample

@@ -1,4 +1,4 @@
-// The labels and values of the metrics, of events that observers are told of.
+// Tests the labels and values of metrics after given observer events.
 #include "tests/client/conversation.hpp"
 #include "tests/client/policies.hpp"
 

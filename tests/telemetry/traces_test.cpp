@@ -1,5 +1,5 @@
-// What traces() and propagate() do with the options and with the trace that a request brings, the
-// times of spans, and all of their attributes.
+// Tests how traces() and propagate() use their options and the trace context of a request, and the
+// times and attributes of spans.
 #include "tests/client/conversation.hpp"
 #include "tests/client/policies.hpp"
 

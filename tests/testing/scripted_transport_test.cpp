@@ -195,7 +195,7 @@ TEST_CASE("the script fills in what a transport knows of the exchange") {
     CHECK(exchange.wire_sends == 0);
     CHECK(exchange.body_sent == 0);
   }
-  // What the script says stays.
+  // Counts that the script sets are kept.
   Response counted(200, "down");
   counted.exchange.sent = Sent::Answered;
   counted.exchange.wire_sends = 2;
@@ -216,7 +216,7 @@ TEST_CASE("a response that comes exactly at the limit is in time") {
   CHECK(late.error().curl_code == 28);
   CHECK(late.error().exchange.sent == Sent::Maybe);
   CHECK(late.error().exchange.wire_sends == 1);
-  // Where nothing would have been sent, a limit does not say otherwise.
+  // If the step would have sent nothing, reaching a limit does not change that.
   const auto unsent = outcome_of_put(Error(Errc::Connect, "refused"), 1500ms, 1499ms).error();
   CHECK(unsent.code == Errc::Timeout);
   CHECK(unsent.exchange.sent == Sent::Never);

@@ -426,7 +426,7 @@ TEST_CASE("a 417 that nobody asked for, or after a body that is gone, is the res
   CHECK(refused->exchange.wire_sends == 1);
 }
 
-// What is left of the body then cannot be sent.
+// The rest of the body can then not be sent.
 TEST_CASE("a response that was received stays one if the connection is reset after it") {
   std::latch received(1);
   RawServer server([&](int listener) {
